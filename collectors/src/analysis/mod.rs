@@ -1,0 +1,11 @@
+//! Figures derived from one or two snapshots. Pure functions; each formula once.
+
+pub mod consistency;
+pub mod diff;
+pub mod groups;
+pub mod order;
+pub mod reconcile;
+pub mod totals;
+pub mod usage;
+
+pub use usage::Usage;

@@ -1,0 +1,17 @@
+//! Slab memory from many sources in one model, and the analysis of it.
+//!
+//! Data flows one way: a [`source`] reads raw text, a parser in [`parse`] turns
+//! it into typed rows and says what it skipped, the rows fill the [`model`],
+//! [`analysis`] derives figures from one or two snapshots, and [`columns`]
+//! names every figure once for all front ends. Nothing here prints.
+
+pub mod analysis;
+pub mod columns;
+pub mod error;
+pub mod filter;
+pub mod model;
+pub mod parse;
+pub mod source;
+pub mod units;
+
+pub use error::Error;

@@ -1,0 +1,35 @@
+//! Call sites: who allocated or freed the objects of a cache.
+
+use super::{CpuId, NodeId, Objects};
+
+/// Whether a site allocated or freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SiteKind {
+    /// From `alloc_traces` (or `alloc_calls` before Linux 5.14).
+    Alloc,
+    /// From `free_traces`: the previous life of objects that are now in use.
+    Free,
+}
+
+/// One record of a call-site list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSite {
+    /// Allocation or free.
+    pub kind: SiteKind,
+    /// Objects attributed to this site.
+    pub count: Objects,
+    /// Symbol with offset and size as printed; `None` where the kernel says `<not-available>`.
+    pub symbol: Option<String>,
+    /// Bytes lost to size-class rounding: all objects together, and each one.
+    pub waste: Option<(u64, u64)>,
+    /// Age in jiffies: smallest, mean, largest; the same three times when one was printed.
+    pub age: Option<(u64, u64, u64)>,
+    /// Smallest and largest process id.
+    pub pids: Option<(i64, i64)>,
+    /// Processors that used the site; empty when the list was not printed.
+    pub cpus: Vec<CpuId>,
+    /// Nodes that used the site; empty when the list was not printed.
+    pub nodes: Vec<NodeId>,
+    /// Stack frames from the innermost, as printed (Linux 5.19 and later).
+    pub stack: Vec<String>,
+}

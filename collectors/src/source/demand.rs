@@ -1,0 +1,94 @@
+//! What a front end needs, so that a live source reads no more than that.
+
+use crate::model::{Flag, Quantity, QuantitySet};
+
+/// The figures a caller will use.
+///
+/// On a live kernel each attribute costs a file per cache, and `objects` and
+/// `objects_partial` cost a list walk under a spinlock (mm/slub.c,
+/// `count_partial`); a capture gives everything it has anyway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Demand {
+    /// Quantities wanted.
+    pub quantities: QuantitySet,
+    /// Flags wanted.
+    pub flags: Vec<Flag>,
+    /// The constructor's symbol.
+    pub ctor: bool,
+    /// Per-node parts.
+    pub nodes: bool,
+    /// Per-CPU parts.
+    pub cpus: bool,
+    /// Event counters, where the kernel has them.
+    pub counters: bool,
+    /// Call sites from debugfs; opening those files walks every object.
+    pub sites: bool,
+    /// Walk lists of any length for an exact count of objects.
+    pub exact: bool,
+    /// Partial slabs above which `objects` is not read but taken from
+    /// /proc/slabinfo and marked as an estimate.
+    pub walk_limit: u64,
+    /// Only caches for which this holds are read in detail; `None` is all.
+    /// Names and aliases are matched by the caller's filter later all the same.
+    pub only: Option<Vec<String>>,
+}
+
+impl Demand {
+    /// The kernel's own bound for its scan of partial lists (`MAX_PARTIAL_TO_SCAN`, Linux 6.10).
+    pub const WALK_LIMIT: u64 = 10_000;
+
+    /// Everything but call sites: what JSON and `show` need.
+    pub fn everything() -> Self {
+        Self {
+            quantities: QuantitySet::ALL,
+            flags: Flag::ALL.to_vec(),
+            ctor: true,
+            nodes: true,
+            cpus: true,
+            counters: true,
+            sites: false,
+            exact: false,
+            walk_limit: Self::WALK_LIMIT,
+            only: None,
+        }
+    }
+
+    /// Nothing but the list of caches.
+    pub fn names() -> Self {
+        Self {
+            quantities: QuantitySet::EMPTY,
+            flags: Vec::new(),
+            ctor: false,
+            nodes: false,
+            cpus: false,
+            counters: false,
+            sites: false,
+            exact: false,
+            walk_limit: Self::WALK_LIMIT,
+            only: None,
+        }
+    }
+
+    /// Adds quantities.
+    #[must_use]
+    pub fn with(mut self, list: &[Quantity]) -> Self {
+        self.quantities = self.quantities.union(QuantitySet::of(list));
+        self
+    }
+
+    /// Adds what `other` asks for.
+    pub fn merge(&mut self, other: &Self) {
+        self.quantities = self.quantities.union(other.quantities);
+        for flag in &other.flags {
+            if !self.flags.contains(flag) {
+                self.flags.push(*flag);
+            }
+        }
+        self.ctor |= other.ctor;
+        self.nodes |= other.nodes;
+        self.cpus |= other.cpus;
+        self.counters |= other.counters;
+        self.sites |= other.sites;
+        self.exact |= other.exact;
+    }
+}

@@ -1,0 +1,123 @@
+//! Sizes and ratios for people, and sizes from people.
+
+/// How sizes are scaled for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// Powers of 1024: `K`, `M`, `G` (the default).
+    #[default]
+    Iec,
+    /// Powers of 1000: `kB`, `MB`, `GB`.
+    Si,
+    /// Exact bytes.
+    Bytes,
+}
+
+const IEC: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
+const SI: [&str; 7] = ["", "kB", "MB", "GB", "TB", "PB", "EB"];
+
+/// A size for people: three significant digits with a named unit.
+pub fn size(bytes: u64, scale: Scale) -> String {
+    let (base, names): (f64, _) = match scale {
+        Scale::Bytes => return bytes.to_string(),
+        Scale::Iec => (1024.0, IEC),
+        Scale::Si => (1000.0, SI),
+    };
+    let mut value = bytes as f64;
+    let mut step = 0;
+    // 999.5 would round to a four-digit 1000.
+    while value >= base.min(999.5) && step + 1 < names.len() {
+        value /= base;
+        step += 1;
+    }
+    if step == 0 {
+        return bytes.to_string();
+    }
+    let digits = if value < 9.995 {
+        2
+    } else if value < 99.95 {
+        1
+    } else {
+        0
+    };
+    format!("{value:.digits$}{}", names[step])
+}
+
+/// A size as people write it: `512`, `10M`, `1.5GiB`, `64kB`.
+///
+/// `K`, `M`, `G`, `T` and their `iB` forms are powers of 1024; `kB`, `MB`,
+/// `GB`, `TB` are powers of 1000.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor: u64 = match unit.trim() {
+        "" | "B" | "b" => 1,
+        "K" | "k" | "KiB" | "Ki" => 1 << 10,
+        "M" | "m" | "MiB" | "Mi" => 1 << 20,
+        "G" | "g" | "GiB" | "Gi" => 1 << 30,
+        "T" | "t" | "TiB" | "Ti" => 1 << 40,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => return None,
+    };
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor);
+    }
+    let value: f64 = number.parse().ok()?;
+    let bytes = value * factor as f64;
+    if !bytes.is_finite() || bytes < 0.0 || bytes >= u64::MAX as f64 {
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be in range"
+    )]
+    Some(bytes.round() as u64)
+}
+
+/// A ratio as a percentage with one decimal, for example `74.9`.
+pub fn percent(ratio: f64) -> String {
+    format!("{:.1}", ratio * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_three_significant_digits() {
+        let cases = [
+            (0, "0"),
+            (999, "999"),
+            (1000, "0.98K"),
+            (1023, "1.00K"),
+            (1024, "1.00K"),
+            (32_768, "32.0K"),
+            (2_600_960, "2.48M"),
+            (1_047_552, "1.00M"),
+            (47_008_407_552, "43.8G"),
+            (u64::MAX, "16.0E"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(size(bytes, Scale::Iec), text, "{bytes}");
+        }
+        assert_eq!(size(2_600_960, Scale::Si), "2.60MB");
+        assert_eq!(size(2_600_960, Scale::Bytes), "2600960");
+    }
+
+    #[test]
+    fn people_may_write_either_kind_of_unit() {
+        assert_eq!(parse_size("10M"), Some(10 << 20));
+        assert_eq!(parse_size("10MB"), Some(10_000_000));
+        assert_eq!(parse_size("1.5GiB"), Some(3 << 29));
+        assert_eq!(parse_size("512"), Some(512));
+        for bad in ["", "M", "ten", "1.2.3K", "-1", "10X", "99999999999999T"] {
+            assert_eq!(parse_size(bad), None, "{bad}");
+        }
+    }
+}

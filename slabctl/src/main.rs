@@ -1,0 +1,2 @@
+//! slabctl: slab memory, visible and explained.
+fn main() {}
