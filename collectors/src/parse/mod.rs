@@ -8,6 +8,7 @@ pub mod clean;
 pub mod crash_kmem;
 pub mod meminfo;
 pub mod oom_table;
+mod rows;
 pub mod sections;
 pub mod slabinfo;
 pub mod slabinfo_tool;
