@@ -11,6 +11,7 @@ pub mod oom_table;
 mod rows;
 pub mod sections;
 pub mod slabinfo;
+mod slabinfo_report;
 pub mod slabinfo_tool;
 pub mod slabtop;
 pub mod sysfs;
