@@ -103,13 +103,7 @@ fn race(cache: &Cache) -> Option<String> {
             "total_objects {total} > slabs {slabs} of objs_per_slab {each}"
         ));
     }
-    (!found.is_empty()).then(|| {
-        format!(
-            "{}: {}: read at different moments",
-            cache.name,
-            found.join("; ")
-        )
-    })
+    (!found.is_empty()).then(|| format!("{}: {}: not of one moment", cache.name, found.join("; ")))
 }
 
 /// The slabs of the fallback order that explain a deficit of objects.

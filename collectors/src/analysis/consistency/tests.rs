@@ -64,9 +64,7 @@ fn races_name_the_cache_and_both_figures() {
     );
     assert_eq!(
         messages(vec![torn], WarningCode::Race),
-        [
-            "dentry: objects 500 > total_objects 420; cpu_slabs 22 > slabs 20: read at different moments"
-        ]
+        ["dentry: objects 500 > total_objects 420; cpu_slabs 22 > slabs 20: not of one moment"]
     );
 }
 
