@@ -48,6 +48,19 @@ pub fn check(snapshot: &Snapshot) -> Warnings {
     warnings
 }
 
+/// Whether the source may hold caches that `snapshot` does not list.
+pub fn is_partial(snapshot: &Snapshot) -> bool {
+    [
+        WarningCode::Incomplete,
+        WarningCode::Truncated,
+        WarningCode::BrokenRow,
+        WarningCode::Vanished,
+        WarningCode::LimitReached,
+    ]
+    .into_iter()
+    .any(|code| snapshot.warnings.has(code))
+}
+
 fn name_some(
     warnings: &mut Warnings,
     code: WarningCode,

@@ -15,11 +15,10 @@ pub use counters::CounterDelta;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use crate::model::{
-    Approx, Bytes, Cache, Counters, Objects, Quantity, Slabs, Snapshot, WarningCode, Warnings,
-};
+use crate::model::{Approx, Bytes, Cache, Counters, Objects, Quantity, Slabs, Snapshot, Warnings};
 
 use super::Usage;
+use super::consistency::is_partial;
 use super::totals::Totals;
 
 /// One figure on both sides.
@@ -235,19 +234,6 @@ fn sums(snapshot: &Snapshot) -> Figures {
         bytes(sum.used.total),
         bytes(sum.loss.total),
     ]
-}
-
-/// Whether a side may hold caches that it does not list.
-fn is_partial(snapshot: &Snapshot) -> bool {
-    [
-        WarningCode::Incomplete,
-        WarningCode::Truncated,
-        WarningCode::BrokenRow,
-        WarningCode::Vanished,
-        WarningCode::LimitReached,
-    ]
-    .into_iter()
-    .any(|code| snapshot.warnings.has(code))
 }
 
 struct Context<'s> {

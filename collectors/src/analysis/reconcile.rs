@@ -16,6 +16,7 @@ use crate::model::{Approx, Bytes, Cache, Flag, Layer, Snapshot, WarningCode};
 use crate::units::{Scale, percent, size};
 
 use super::Usage;
+use super::consistency::is_partial;
 use super::totals::{Sum, Totals};
 
 /// One kind of slab memory: the caches' sum beside the kernel's figure.
@@ -99,21 +100,26 @@ pub struct Reconcile {
 pub fn reconcile(snapshot: &Snapshot) -> Reconcile {
     let page_size = snapshot.system.page_size;
     let listed = || snapshot.caches.iter().filter(|c| c.cgroup.is_none());
+    let some = listed().next().is_some();
     // An OOM table lists unreclaimable caches only, so it has no sum of all.
-    let only_oom = listed().next().is_some() && listed().all(is_oom_row);
+    let only_oom = some && listed().all(is_oom_row);
     let mut all = Side::new(
         Totals::of(listed(), page_size).memory,
         kernel_slab(snapshot),
     );
-    if only_oom {
-        all.difference = None;
-    } else if let Some(difference) = &mut all.difference {
-        difference.approx |= is_partial(snapshot);
-    }
+    all.difference = all
+        .difference
+        .filter(|_| some && !only_oom)
+        .map(|d| Approx {
+            approx: d.approx || is_partial(snapshot),
+            ..d
+        });
     let info = &snapshot.system.meminfo;
     let side = |reclaimable, kernel: Option<Bytes>, counter| {
         let sum = kind_sum(listed(), reclaimable, page_size);
-        Side::new(sum, kernel.or_else(|| vmstat(snapshot, counter)))
+        let mut side = Side::new(sum, kernel.or_else(|| vmstat(snapshot, counter)));
+        side.difference = side.difference.filter(|_| some);
+        side
     };
     let mut result = Reconcile {
         reclaimable: side(true, info.s_reclaimable, "nr_slab_reclaimable"),
@@ -121,7 +127,7 @@ pub fn reconcile(snapshot: &Snapshot) -> Reconcile {
         difference_share: all.difference.zip(all.meminfo).and_then(|(d, kernel)| {
             (kernel.get() > 0).then(|| d.map(|d| d as f64 / kernel.get() as f64))
         }),
-        memory_share: memory_share(&all, info.mem_total, only_oom),
+        memory_share: memory_share(&all, info.mem_total, some && !only_oom),
         all,
         ..Reconcile::default()
     };
@@ -185,9 +191,9 @@ fn kind_sum<'a>(
     sum
 }
 
-fn memory_share(all: &Side, mem_total: Option<Bytes>, only_oom: bool) -> Option<Approx<f64>> {
+fn memory_share(all: &Side, mem_total: Option<Bytes>, whole_list: bool) -> Option<Approx<f64>> {
     let whole = mem_total.filter(|total| total.get() > 0)?;
-    let caches = all.caches.total.filter(|_| !only_oom);
+    let caches = all.caches.total.filter(|_| whole_list);
     let part = all
         .meminfo
         .map(Approx::exact)
@@ -227,17 +233,6 @@ fn notes(result: &Reconcile, snapshot: &Snapshot, only_oom: bool) -> Vec<String>
         });
     }
     notes
-}
-
-fn is_partial(snapshot: &Snapshot) -> bool {
-    [
-        WarningCode::Incomplete,
-        WarningCode::Truncated,
-        WarningCode::BrokenRow,
-        WarningCode::LimitReached,
-    ]
-    .into_iter()
-    .any(|code| snapshot.warnings.has(code))
 }
 
 fn difference_note((difference, kernel): (Approx<i128>, Bytes)) -> Option<String> {
@@ -409,6 +404,20 @@ mod tests {
         assert_eq!(r.all.meminfo, kib(200));
         assert_eq!(r.all.difference, Some(Approx::estimate(100 * 1024)));
         assert!(r.notes[0].contains("only a part"), "{:?}", r.notes);
+    }
+
+    #[test]
+    fn a_source_without_caches_is_not_compared() {
+        let info = MemInfo {
+            mem_total: kib(1000),
+            s_reclaimable: kib(100),
+            s_unreclaim: kib(200),
+            ..MemInfo::default()
+        };
+        let r = reconcile(&snapshot(Vec::new(), info));
+        let sides = [r.all, r.reclaimable, r.unreclaimable];
+        assert_eq!(sides.map(|s| s.difference), [None; 3]);
+        assert_eq!(r.verdict, Some(Verdict::Major), "meminfo tells the share");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, DiffRow, is_partial};
+use super::{Context, DiffRow};
+use crate::analysis::consistency::is_partial;
 use crate::model::{Era, Quantity, Snapshot, Warning, WarningCode, Warnings};
 
 /// How many caches with objects of another size are named.

@@ -71,12 +71,12 @@ impl<'s> Pairing<'s> {
 
     /// Pairs merged caches that share any name, the first in source order.
     fn pass_by_alias(&mut self) {
-        let mut owners: HashMap<(Option<&str>, &str), Vec<usize>> = HashMap::new();
+        let mut owners: HashMap<(Option<&str>, &str), VecDeque<usize>> = HashMap::new();
         for (i, cache) in self.b.iter().enumerate() {
             if !self.taken[i] {
                 for name in cache.names() {
                     let key = (cache.cgroup.as_deref(), name);
-                    owners.entry(key).or_default().push(i);
+                    owners.entry(key).or_default().push_back(i);
                 }
             }
         }
@@ -84,12 +84,18 @@ impl<'s> Pairing<'s> {
             if found.is_some() {
                 continue;
             }
-            let owner = cache
-                .names()
-                .filter_map(|name| owners.get(&(cache.cgroup.as_deref(), name)))
-                .filter_map(|list| list.iter().copied().find(|i| !self.taken[*i]))
-                .min();
-            if let Some(i) = owner {
+            let mut first: Option<usize> = None;
+            for name in cache.names() {
+                let Some(queue) = owners.get_mut(&(cache.cgroup.as_deref(), name)) else {
+                    continue;
+                };
+                // Taken ones leave for good, so a name shared by many stays cheap.
+                while queue.front().is_some_and(|i| self.taken[*i]) {
+                    queue.pop_front();
+                }
+                first = first.into_iter().chain(queue.front().copied()).min();
+            }
+            if let Some(i) = first {
                 self.taken[i] = true;
                 *found = Some(i);
             }
@@ -145,6 +151,17 @@ mod tests {
         // Without names in common, the directory tells.
         let c = [merged("z", ":0000080", &[])];
         assert_eq!(pair(&a, &c), [Some(0)]);
+    }
+
+    #[test]
+    fn many_caches_with_one_alias_pair_quickly() {
+        let side = |prefix: &str| -> Vec<Cache> {
+            (0..20_000)
+                .map(|i| merged(&format!("{prefix}{i}"), &format!(":{prefix}{i}"), &["same"]))
+                .collect()
+        };
+        let found = pair(&side("a"), &side("b"));
+        assert!(found.iter().enumerate().all(|(i, j)| *j == Some(i)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::{
     CacheId, Counter, CounterId, CpuId, Era, Layer, Origin, OriginKind, System, Warning,
+    WarningCode,
 };
 use proptest::prelude::*;
 
