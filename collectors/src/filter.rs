@@ -1,1 +1,571 @@
-//! placeholder
+//! The filter language: which caches a report shows.
+//!
+//! ```text
+//! filter     := or
+//! or         := and { ("or" | "||") and }
+//! and        := not { ["and" | "&&"] not }
+//! not        := ["not" | "!"] primary
+//! primary    := "(" or ")" | comparison | pattern
+//! comparison := column (">" | ">=" | "<" | "<=" | "=" | "==" | "!=") value
+//!             | column ("~" | "!~") regex
+//! value      := a number, a size (10M, 1.5GiB, 64kB), a percentage (50%), or text
+//! pattern    := a glob over names (kmalloc-*), or /regex/
+//! ```
+//!
+//! A pattern holds when the shown name, an alias or the sysfs id matches. A
+//! comparison with a figure that is not known never holds.
+
+use globset::{GlobBuilder, GlobMatcher};
+use regex::{Regex, RegexBuilder};
+
+use crate::columns::{self, Column, Row, Value};
+use crate::error::Error;
+use crate::model::{Cache, Unit};
+use crate::source::Demand;
+use crate::units;
+
+/// A parsed filter.
+#[derive(Debug, Clone)]
+pub struct Filter(Expr);
+
+#[derive(Debug, Clone)]
+enum Expr {
+    All,
+    Or(Vec<Expr>),
+    And(Vec<Expr>),
+    Not(Box<Expr>),
+    Glob(GlobMatcher),
+    Regex(Regex),
+    Number(&'static Column, Op, f64),
+    Text(&'static Column, Op, String),
+    Match(&'static Column, bool, Regex),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Op {
+    Greater,
+    GreaterEqual,
+    Less,
+    LessEqual,
+    Equal,
+    NotEqual,
+}
+
+impl Op {
+    fn holds<T: PartialOrd>(self, a: &T, b: &T) -> bool {
+        match self {
+            Self::Greater => a > b,
+            Self::GreaterEqual => a >= b,
+            Self::Less => a < b,
+            Self::LessEqual => a <= b,
+            Self::Equal => a == b,
+            Self::NotEqual => a != b,
+        }
+    }
+}
+
+/// Largest compiled size of a regular expression, so that one cannot eat memory.
+const REGEX_LIMIT: usize = 1 << 20;
+
+/// Deepest nesting of parentheses.
+const MAX_DEPTH: u32 = 64;
+
+impl Filter {
+    /// Accepts every cache.
+    pub const fn all() -> Self {
+        Self(Expr::All)
+    }
+
+    /// Parses a filter; the error names what is wrong and where.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let tokens = tokenize(text)?;
+        if tokens.is_empty() {
+            return Ok(Self::all());
+        }
+        let mut parser = Parser {
+            tokens: &tokens,
+            at: 0,
+            depth: 0,
+        };
+        let expr = parser.or()?;
+        match parser.peek() {
+            None => Ok(Self(expr)),
+            Some(token) => Err(bad(format!("unexpected {:?} in filter", token.text()))),
+        }
+    }
+
+    /// A filter of name patterns: any of them may match. No pattern accepts all.
+    pub fn patterns<S: AsRef<str>>(patterns: &[S]) -> Result<Self, Error> {
+        if patterns.is_empty() {
+            return Ok(Self::all());
+        }
+        let parts = patterns.iter().map(|p| pattern(p.as_ref()));
+        Ok(Self(Expr::Or(parts.collect::<Result<_, _>>()?)))
+    }
+
+    /// Both filters together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self.0, other.0) {
+            (Expr::All, expr) | (expr, Expr::All) => Self(expr),
+            (a, b) => Self(Expr::And(vec![a, b])),
+        }
+    }
+
+    /// Whether the cache passes.
+    pub fn accepts(&self, row: &Row<'_>) -> bool {
+        eval(&self.0, row)
+    }
+
+    /// Whether the filter accepts everything.
+    pub const fn is_all(&self) -> bool {
+        matches!(self.0, Expr::All)
+    }
+
+    /// Adds to `demand` what a live source must read for the comparisons.
+    pub fn ask(&self, demand: &mut Demand) {
+        ask(&self.0, demand);
+    }
+}
+
+fn bad(message: impl Into<String>) -> Error {
+    Error::Filter(message.into())
+}
+
+fn ask(expr: &Expr, demand: &mut Demand) {
+    match expr {
+        Expr::Or(list) | Expr::And(list) => list.iter().for_each(|e| ask(e, demand)),
+        Expr::Not(inner) => ask(inner, demand),
+        Expr::Number(column, ..) | Expr::Text(column, ..) | Expr::Match(column, ..) => {
+            column.ask(demand);
+        }
+        Expr::All | Expr::Glob(_) | Expr::Regex(_) => {}
+    }
+}
+
+fn eval(expr: &Expr, row: &Row<'_>) -> bool {
+    match expr {
+        Expr::All => true,
+        Expr::Or(list) => list.iter().any(|e| eval(e, row)),
+        Expr::And(list) => list.iter().all(|e| eval(e, row)),
+        Expr::Not(inner) => !eval(inner, row),
+        Expr::Glob(glob) => any_name(row.cache, |name| glob.is_match(name)),
+        Expr::Regex(regex) => any_name(row.cache, |name| regex.is_match(name)),
+        Expr::Number(column, op, wanted) => column
+            .value(row)
+            .number()
+            .is_some_and(|have| op.holds(&have, wanted)),
+        Expr::Text(column, op, wanted) => match column.value(row) {
+            Value::Text(have) => op.holds(&&*have, &wanted.as_str()),
+            _ => false,
+        },
+        Expr::Match(column, positive, regex) => match column.value(row) {
+            Value::Text(have) => regex.is_match(&have) == *positive,
+            _ => false,
+        },
+    }
+}
+
+fn any_name(cache: &Cache, matches: impl Fn(&str) -> bool) -> bool {
+    cache.names().any(&matches) || cache.sysfs_id.as_deref().is_some_and(matches)
+}
+
+/// A name pattern: `/regex/`, or a glob that must match the whole name.
+fn pattern(text: &str) -> Result<Expr, Error> {
+    if let Some(inner) = text.strip_prefix('/') {
+        let inner = inner
+            .strip_suffix('/')
+            .ok_or_else(|| bad(format!("regex {text:?} has no closing slash")))?;
+        return Ok(Expr::Regex(regex(inner)?));
+    }
+    // Names such as `gfs2_glock(aspace)` or `slab-[16]` hold glob characters.
+    let glob = GlobBuilder::new(text)
+        .backslash_escape(true)
+        .literal_separator(false)
+        .build()
+        .map_err(|e| bad(format!("bad pattern {text:?}: {}", e.kind())))?;
+    let literal = !text.contains(['*', '?']);
+    if literal {
+        let exact = format!("^{}$", regex::escape(text));
+        return Ok(Expr::Regex(regex(&exact)?));
+    }
+    Ok(Expr::Glob(glob.compile_matcher()))
+}
+
+fn regex(text: &str) -> Result<Regex, Error> {
+    RegexBuilder::new(text)
+        .size_limit(REGEX_LIMIT)
+        .build()
+        .map_err(|e| {
+            let reason = e.to_string();
+            // The crate's message is many lines; the last says what is wrong.
+            let last = reason.lines().last().unwrap_or_default();
+            bad(format!(
+                "bad regex {text:?}: {}",
+                last.trim_start_matches("error: ")
+            ))
+        })
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Open,
+    Close,
+    And,
+    Or,
+    Not,
+    Word(String),
+    Compare(String, &'static str, String),
+}
+
+impl Token {
+    fn text(&self) -> String {
+        match self {
+            Self::Open => "(".into(),
+            Self::Close => ")".into(),
+            Self::And => "and".into(),
+            Self::Or => "or".into(),
+            Self::Not => "not".into(),
+            Self::Word(word) => word.clone(),
+            Self::Compare(column, op, value) => format!("{column}{op}{value}"),
+        }
+    }
+}
+
+const OPERATORS: [&str; 9] = [">=", "<=", "==", "!=", "!~", ">", "<", "=", "~"];
+
+/// Splits at blanks outside quotes, and at parentheses that stand apart from
+/// a word: `(a or b)`, but not `gfs2_glock(aspace)`.
+fn tokenize(text: &str) -> Result<Vec<Token>, Error> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('(') {
+            tokens.push(Token::Open);
+            rest = after.trim_start();
+            continue;
+        }
+        if let Some(after) = rest.strip_prefix(')') {
+            tokens.push(Token::Close);
+            rest = after.trim_start();
+            continue;
+        }
+        // `!dentry`, but not the operators of a comparison that lost its column.
+        if let Some(after) = rest.strip_prefix('!')
+            && !after.starts_with(['=', '~'])
+        {
+            tokens.push(Token::Not);
+            rest = after.trim_start();
+            continue;
+        }
+        let (word, after) = take_word(rest)?;
+        let (after, joined) = join_spaced_comparison(&word, after)?;
+        tokens.push(classify(joined.unwrap_or(word)));
+        rest = after.trim_start();
+    }
+    Ok(tokens)
+}
+
+/// Reads one word: up to a blank, a quote's end, or a closing parenthesis
+/// that was not opened inside the word.
+fn take_word(text: &str) -> Result<(String, &str), Error> {
+    let mut word = String::new();
+    let mut depth = 0u32;
+    let mut quote = None;
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(q), c) if c == q => quote = None,
+            (Some(_), c) => word.push(c),
+            (None, '"' | '\'') => quote = Some(c),
+            (None, c) if c.is_whitespace() => return Ok((word, &text[at..])),
+            (None, ')') if depth == 0 => return Ok((word, &text[at..])),
+            (None, c) => {
+                match c {
+                    '(' => depth += 1,
+                    ')' => depth -= 1,
+                    _ => {}
+                }
+                word.push(c);
+            }
+        }
+    }
+    if quote.is_some() {
+        return Err(bad(format!("unclosed quote in filter {text:?}")));
+    }
+    Ok((word, ""))
+}
+
+/// `size > 10M` with blanks: the column, the operator and the value are three
+/// words that make one comparison.
+fn join_spaced_comparison<'a>(
+    word: &str,
+    after: &'a str,
+) -> Result<(&'a str, Option<String>), Error> {
+    let ends_open = OPERATORS.iter().any(|op| word.ends_with(op)) && word.len() > 1;
+    let trimmed = after.trim_start();
+    if ends_open && !trimmed.is_empty() {
+        let (value, after) = take_word(trimmed)?;
+        return Ok((after, Some(format!("{word}{value}"))));
+    }
+    let Some(op) = OPERATORS.iter().find(|op| trimmed.starts_with(**op)) else {
+        return Ok((after, None));
+    };
+    if columns::find(word).is_none() {
+        return Ok((after, None));
+    }
+    let after_op = trimmed[op.len()..].trim_start();
+    let (value, after) = take_word(after_op)?;
+    Ok((after, Some(format!("{word}{op}{value}"))))
+}
+
+fn classify(word: String) -> Token {
+    match word.to_ascii_lowercase().as_str() {
+        "and" | "&&" => return Token::And,
+        "or" | "||" => return Token::Or,
+        "not" => return Token::Not,
+        _ => {}
+    }
+    // A regex pattern may hold any operator.
+    if word.starts_with('/') {
+        return Token::Word(word);
+    }
+    let found = OPERATORS
+        .iter()
+        .filter_map(|op| Some((word.find(op)?, *op)))
+        .min_by_key(|(at, op)| (*at, std::cmp::Reverse(op.len())));
+    // `page->ptl` is a cache's name, not a comparison with a column `page-`.
+    match found {
+        Some((at, op)) if at > 0 && is_column_word(&word[..at]) => {
+            let value = word[at + op.len()..].to_owned();
+            Token::Compare(word[..at].to_owned(), op, value)
+        }
+        _ => Token::Word(word),
+    }
+}
+
+fn is_column_word(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+struct Parser<'a> {
+    tokens: &'a [Token],
+    at: usize,
+    depth: u32,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<&'a Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn take(&mut self, token: &Token) -> bool {
+        let found = self.peek() == Some(token);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn or(&mut self) -> Result<Expr, Error> {
+        let mut list = vec![self.and()?];
+        while self.take(&Token::Or) {
+            list.push(self.and()?);
+        }
+        Ok(if list.len() == 1 {
+            list.remove(0)
+        } else {
+            Expr::Or(list)
+        })
+    }
+
+    fn and(&mut self) -> Result<Expr, Error> {
+        let mut list = vec![self.not()?];
+        loop {
+            let explicit = self.take(&Token::And);
+            let more = !matches!(self.peek(), None | Some(Token::Or | Token::Close));
+            if !explicit && !more {
+                break;
+            }
+            list.push(self.not()?);
+        }
+        Ok(if list.len() == 1 {
+            list.remove(0)
+        } else {
+            Expr::And(list)
+        })
+    }
+
+    fn not(&mut self) -> Result<Expr, Error> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(bad("filter is nested too deeply"));
+        }
+        let result = if self.take(&Token::Not) {
+            self.not().map(|e| Expr::Not(Box::new(e)))
+        } else {
+            self.primary()
+        };
+        self.depth -= 1;
+        result
+    }
+
+    fn primary(&mut self) -> Result<Expr, Error> {
+        let Some(token) = self.peek() else {
+            return Err(bad("filter ends too early"));
+        };
+        self.at += 1;
+        match token {
+            Token::Open => {
+                let inner = self.or()?;
+                if self.take(&Token::Close) {
+                    Ok(inner)
+                } else {
+                    Err(bad("filter has an unclosed parenthesis"))
+                }
+            }
+            Token::Word(word) => pattern(word),
+            Token::Compare(column, op, value) => comparison(column, op, value),
+            other => Err(bad(format!("unexpected {:?} in filter", other.text()))),
+        }
+    }
+}
+
+fn comparison(name: &str, op: &str, value: &str) -> Result<Expr, Error> {
+    let column = columns::find(name).ok_or_else(|| {
+        let near = columns::similar(name);
+        let hint = if near.is_empty() {
+            "see `slabctl report --list-columns`".to_owned()
+        } else {
+            format!("did you mean {}?", near.join(", "))
+        };
+        bad(format!("no column {name:?} to filter by: {hint}"))
+    })?;
+    if value.is_empty() {
+        return Err(bad(format!("{name}{op} lacks a value")));
+    }
+    let op = match op {
+        ">" => Op::Greater,
+        ">=" => Op::GreaterEqual,
+        "<" => Op::Less,
+        "<=" => Op::LessEqual,
+        "=" | "==" => Op::Equal,
+        "!=" => Op::NotEqual,
+        "~" => return Ok(Expr::Match(column, true, regex(value)?)),
+        _ => return Ok(Expr::Match(column, false, regex(value)?)),
+    };
+    if column.unit == Unit::Text {
+        return Ok(Expr::Text(column, op, value.to_owned()));
+    }
+    let number = number(column, value)
+        .ok_or_else(|| bad(format!("{value:?} is not a number to compare {name} with")))?;
+    Ok(Expr::Number(column, op, number))
+}
+
+/// Percentages are given in percent, with or without the sign: `use<50`.
+fn number(column: &Column, value: &str) -> Option<f64> {
+    if column.unit == Unit::Percent {
+        let value: f64 = value.trim_end_matches('%').parse().ok()?;
+        return Some(value / 100.0);
+    }
+    units::parse_size(value).map(|v| v as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CacheId, Layer, Quantity};
+    use proptest::prelude::*;
+
+    fn cache(name: &str) -> Cache {
+        let mut cache = Cache::new(CacheId(0), name);
+        cache.set_exact(Quantity::Slabs, 3000, Layer::Sysfs);
+        cache.set_exact(Quantity::Order, 0, Layer::Sysfs);
+        cache.set_exact(Quantity::Objects, 100, Layer::Sysfs);
+        cache.set_exact(Quantity::TotalObjects, 400, Layer::Sysfs);
+        cache.aliases = Some(vec!["cred_jar".into()]);
+        cache
+    }
+
+    fn accepts(filter: &str, name: &str) -> bool {
+        let cache = cache(name);
+        let filter = Filter::parse(filter).unwrap_or_else(|e| panic!("{filter}: {e}"));
+        filter.accepts(&Row::new(&cache, 4096))
+    }
+
+    #[test]
+    fn names_aliases_and_ids_match() {
+        assert!(accepts("kmalloc-*", "kmalloc-64"));
+        assert!(!accepts("kmalloc-*", "dma-kmalloc-64"));
+        assert!(accepts("/kmalloc/", "dma-kmalloc-64"));
+        assert!(accepts("cred_jar", "aio_kiocb"));
+        assert!(!accepts("dentry", "dentry2"));
+        // Names that look like patterns or comparisons are themselves.
+        for odd in [
+            "gfs2_glock(aspace)",
+            "slab-[16]",
+            "page->ptl",
+            "biovec-(256)",
+            "L2TP/IPv6",
+            "iwl_cmd_pool:0000:04:00.0",
+        ] {
+            assert!(accepts(odd, odd), "{odd}");
+            assert!(!accepts(odd, "other"), "{odd}");
+        }
+    }
+
+    #[test]
+    fn figures_compare_with_units() {
+        assert!(accepts("size>10M", "x"));
+        assert!(accepts("size > 10M", "x"));
+        assert!(!accepts("size>12M", "x"));
+        assert!(accepts("use<50%", "x") && accepts("use<=25", "x"));
+        assert!(accepts("slabs=3000 and objects!=99", "x"));
+        assert!(accepts("name~^x$", "x") && accepts("name!~y", "x"));
+        assert!(accepts("name=x", "x"));
+    }
+
+    #[test]
+    fn words_combine() {
+        assert!(accepts("(a or x) and not y", "x"));
+        assert!(accepts("a || x", "x"));
+        assert!(accepts("not x", "y") && accepts("!x", "y") && !accepts("! x", "x"));
+        assert!(accepts("x slabs>1", "x"));
+        assert!(accepts("", "x"));
+    }
+
+    #[test]
+    fn a_figure_that_is_not_known_never_holds() {
+        assert!(!accepts("partial>=0", "x"));
+        assert!(!accepts("partial<5", "x"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, part) in [
+            ("nosuch>5", "no column"),
+            ("slabs>", "lacks a value"),
+            ("slabs>many", "not a number"),
+            ("(a", "unclosed parenthesis"),
+            ("a or", "ends too early"),
+            ("/[/", "bad regex"),
+            ("name~(", "bad regex"),
+            ("\"a", "unclosed quote"),
+            ("/abc", "closing slash"),
+        ] {
+            let error = Filter::parse(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+            assert_eq!(error.lines().count(), 1, "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "[ -~]{0,60}") {
+            let _ = Filter::parse(&text);
+        }
+
+        #[test]
+        fn deep_nesting_is_refused(depth in 65usize..4000) {
+            let text = "(".repeat(depth) + "a" + &")".repeat(depth);
+            prop_assert!(Filter::parse(&text).is_err());
+        }
+    }
+}

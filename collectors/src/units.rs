@@ -32,12 +32,10 @@ pub fn size(bytes: u64, scale: Scale) -> String {
     if step == 0 {
         return bytes.to_string();
     }
-    let digits = if value < 9.995 {
-        2
-    } else if value < 99.95 {
-        1
-    } else {
-        0
+    let digits = match value {
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
     };
     format!("{value:.digits$}{}", names[step])
 }

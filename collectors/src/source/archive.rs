@@ -1,1 +1,350 @@
-//! To come.
+//! Archives and compressed streams, read without writing anything to disk.
+//!
+//! Whatever comes in may be hostile: members are wanted by name, every size is
+//! capped, paths are normalised, links are recorded and never followed.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use super::tree::{MAX_FILE, MemTree, clean_path, read_capped};
+use crate::error::Error;
+use crate::model::{Warning, WarningCode, Warnings};
+
+/// Bytes that are kept of one archive.
+const MAX_KEPT: u64 = 1 << 30;
+
+/// Bytes that are decompressed of one input, wanted or not.
+const MAX_UNPACKED: u64 = 64 << 30;
+
+/// Members that are looked at.
+const MAX_MEMBERS: u64 = 4_000_000;
+
+/// How a file is packed, told from its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// Not compressed.
+    Plain,
+    /// gzip.
+    Gzip,
+    /// zstd.
+    Zstd,
+    /// xz.
+    Xz,
+}
+
+impl Packing {
+    /// Tells the packing from the magic number.
+    pub fn of(head: &[u8]) -> Self {
+        if head.starts_with(&[0x1f, 0x8b]) {
+            Self::Gzip
+        } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            Self::Zstd
+        } else if head.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
+            Self::Xz
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+/// Decompresses a stream according to its first bytes, twice at the most
+/// (a packed file inside a packed file is somebody's trick).
+pub fn unpack<'a>(reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+    let mut reader: Box<dyn BufRead + 'a> = Box::new(reader);
+    let packing = Packing::of(reader.fill_buf()?);
+    let limited = |r: Box<dyn Read + 'a>| -> Box<dyn BufRead + 'a> {
+        Box::new(BufReader::with_capacity(1 << 16, r.take(MAX_UNPACKED)))
+    };
+    reader = match packing {
+        Packing::Plain => reader,
+        Packing::Gzip => limited(Box::new(flate2::bufread::MultiGzDecoder::new(reader))),
+        Packing::Zstd => limited(Box::new(zstd::stream::read::Decoder::with_buffer(reader)?)),
+        Packing::Xz => limited(Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(
+            reader,
+        ))),
+    };
+    Ok(reader)
+}
+
+/// Whether the stream starts with a tar header: the magic word, or (for the
+/// oldest format) a header checksum that fits.
+pub fn is_tar(head: &[u8]) -> bool {
+    let Some(block) = head.get(..512) else {
+        return false;
+    };
+    if block[257..262] == *b"ustar" {
+        return true;
+    }
+    let field = String::from_utf8_lossy(&block[148..156]);
+    let Ok(stated) = u64::from_str_radix(field.trim_matches(['\0', ' ']), 8) else {
+        return false;
+    };
+    let sum: u64 = block
+        .iter()
+        .enumerate()
+        .map(|(i, b)| u64::from(if (148..156).contains(&i) { b' ' } else { *b }))
+        .sum();
+    stated == sum && block[0] != 0
+}
+
+/// Directories and files whose content matters, wherever they lie in the archive.
+const WANTED: &[&str] = &[
+    "sys/kernel/slab/",
+    "sys/slab/",
+    "sys/kernel/debug/slab/",
+    "proc/slabinfo",
+    "proc/meminfo",
+    "proc/vmstat",
+    "proc/zoneinfo",
+    "proc/buddyinfo",
+    "proc/stat",
+    "proc/version",
+    "proc/cmdline",
+    "proc/config.gz",
+    "proc/sys/kernel/osrelease",
+    "proc/sys/kernel/hostname",
+    "sys/devices/system/cpu/online",
+    "sys/devices/system/node/online",
+    "sys/devices/system/node/has_memory",
+    "etc/hostname",
+    "boot/config-",
+    "sos_commands/memory/slabtop",
+    "sos_commands/kernel/ls_",
+    "sos_commands/kernel/uname_-a",
+    "sos_commands/date/",
+    "memory.txt",
+    "MANIFEST",
+];
+
+/// Names that matter at the top of a capture only.
+const WANTED_AT_TOP: &[&str] = &["config", "config-", "date", "uname", "uname-r"];
+
+fn is_wanted(path: &str) -> bool {
+    let found = |mark: &str| {
+        path.match_indices(mark).any(|(at, _)| {
+            let starts = at == 0 || path.as_bytes()[at - 1] == b'/';
+            let end = &path[at + mark.len()..];
+            let open = mark.ends_with(['/', '-', '_', 'p']);
+            starts && (open || end.is_empty())
+        })
+    };
+    if WANTED.iter().any(|mark| found(mark)) {
+        return true;
+    }
+    let depth = path.matches('/').count();
+    let name = path.rsplit('/').next().unwrap_or(path);
+    depth <= 1
+        && WANTED_AT_TOP
+            .iter()
+            .any(|top| name == *top || (top.ends_with('-') && name.starts_with(top)))
+}
+
+/// Reads the wanted members of a tar stream into memory.
+///
+/// A stream that breaks off keeps what came before, with a warning; one that
+/// is broken from the start is an error.
+pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Result<MemTree, Error> {
+    let mut tree = MemTree::new(path);
+    let mut archive = tar::Archive::new(reader);
+    archive.set_ignore_zeros(false);
+    let broken = |why: String| Error::Broken {
+        path: path.to_owned(),
+        why,
+    };
+    let entries = archive.entries().map_err(|e| broken(e.to_string()))?;
+    let (mut kept, mut members) = (0u64, 0u64);
+    for entry in entries {
+        members += 1;
+        if members > MAX_MEMBERS || kept > MAX_KEPT {
+            warnings.push(Warning::new(
+                WarningCode::LimitReached,
+                format!("archive is too large: stopped after {members} members"),
+            ));
+            break;
+        }
+        let mut entry = match entry {
+            Ok(entry) => entry,
+            Err(error) if members == 1 => return Err(broken(error.to_string())),
+            Err(error) => {
+                warnings.push(Warning::new(
+                    WarningCode::Truncated,
+                    format!("archive breaks off after {} members: {error}", members - 1),
+                ));
+                break;
+            }
+        };
+        match take_member(&mut entry, &mut tree, warnings) {
+            Ok(bytes) => kept += bytes,
+            Err(error) => {
+                warnings.push(Warning::new(
+                    WarningCode::Truncated,
+                    format!("archive breaks off inside a member: {error}"),
+                ));
+                break;
+            }
+        }
+    }
+    Ok(tree)
+}
+
+fn take_member<R: Read>(
+    entry: &mut tar::Entry<'_, R>,
+    tree: &mut MemTree,
+    warnings: &mut Warnings,
+) -> io::Result<u64> {
+    let raw = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    let Some(name) = clean_path(&raw) else {
+        if raw.split('/').any(|p| p == "..") {
+            warnings.push(
+                Warning::new(
+                    WarningCode::StrayEntry,
+                    "member outside the archive's own directory, passed over",
+                )
+                .in_file(raw),
+            );
+        }
+        return Ok(0);
+    };
+    let kind = entry.header().entry_type();
+    if !is_wanted(&name) {
+        return Ok(0);
+    }
+    if kind.is_symlink() || kind.is_hard_link() {
+        if let Some(target) = entry.link_name_bytes() {
+            tree.insert_link(&name, &String::from_utf8_lossy(&target));
+        }
+        return Ok(0);
+    }
+    if !kind.is_file() && kind != tar::EntryType::Continuous && !kind.is_gnu_sparse() {
+        return Ok(0);
+    }
+    if entry.size() > MAX_FILE {
+        warnings.push(
+            Warning::new(
+                WarningCode::LimitReached,
+                format!("member of {} bytes, left out", entry.size()),
+            )
+            .in_file(name),
+        );
+        return Ok(0);
+    }
+    let mut bytes = Vec::new();
+    read_capped(entry, MAX_FILE, &mut bytes)?;
+    let size = bytes.len() as u64;
+    tree.insert_file(&name, bytes);
+    Ok(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::tree::{EntryKind, Tree as _};
+
+    fn tar_of(build: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        build(&mut builder);
+        builder.into_inner().unwrap()
+    }
+
+    fn add(builder: &mut tar::Builder<Vec<u8>>, path: &str, data: &[u8]) {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(data.len() as u64);
+        header.set_mode(0o644);
+        // The builder refuses "..", a hostile archive does not.
+        let name = &mut header.as_gnu_mut().unwrap().name;
+        name[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_cksum();
+        builder.append(&header, data).unwrap();
+    }
+
+    fn read(bytes: &[u8]) -> (MemTree, Warnings) {
+        let mut warnings = Warnings::default();
+        let tree = read_tar(bytes, Path::new("x.tar"), &mut warnings).unwrap();
+        (tree, warnings)
+    }
+
+    #[test]
+    fn wanted_members_are_kept_and_the_rest_is_not() {
+        let bytes = tar_of(|b| {
+            add(b, "sosreport-x/proc/slabinfo", b"slabinfo - version: 2.1\n");
+            add(b, "sosreport-x/var/log/messages", b"secret");
+            add(b, "./sys/kernel/slab/dentry/slabs", b"3\n");
+            add(b, "sosreport-x/notproc/slabinfo.txt", b"no");
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(tar::EntryType::Symlink);
+            header.set_size(0);
+            b.append_link(&mut header, "sys/kernel/slab/cred", ":A-0000192")
+                .unwrap();
+        });
+        assert!(is_tar(&bytes));
+        let (tree, warnings) = read(&bytes);
+        assert_eq!(
+            tree.paths().collect::<Vec<_>>(),
+            [
+                "sosreport-x/proc/slabinfo",
+                "sys/kernel/slab/cred",
+                "sys/kernel/slab/dentry/slabs"
+            ]
+        );
+        assert!(warnings.is_empty());
+        let slab = tree.list("sys/kernel/slab").unwrap();
+        assert_eq!(slab[0].kind, EntryKind::Link(":A-0000192".into()));
+    }
+
+    #[test]
+    fn members_outside_the_archive_are_named_and_left_out() {
+        let bytes = tar_of(|b| {
+            add(b, "../../proc/slabinfo", b"x");
+            add(b, "/proc/slabinfo", b"y");
+        });
+        let (tree, warnings) = read(&bytes);
+        assert_eq!(tree.read("proc/slabinfo").unwrap(), b"y");
+        assert!(warnings.has(WarningCode::StrayEntry));
+    }
+
+    #[test]
+    fn a_cut_archive_keeps_what_came_before() {
+        let bytes = tar_of(|b| {
+            add(b, "proc/slabinfo", &[b'x'; 2000]);
+            add(b, "proc/meminfo", &[b'y'; 2000]);
+        });
+        let (tree, warnings) = read(&bytes[..4000]);
+        assert_eq!(tree.read("proc/slabinfo").unwrap().len(), 2000);
+        assert!(warnings.has(WarningCode::Truncated));
+    }
+
+    #[test]
+    fn a_member_that_claims_to_be_huge_is_left_out() {
+        let bytes = tar_of(|b| {
+            let mut header = tar::Header::new_gnu();
+            header.set_path("proc/slabinfo").unwrap();
+            header.set_size(1 << 40);
+            header.set_cksum();
+            b.get_mut().extend_from_slice(header.as_bytes());
+        });
+        let (tree, warnings) = read(&bytes);
+        assert_eq!(tree.paths().count(), 0);
+        assert!(warnings.has(WarningCode::LimitReached));
+    }
+
+    #[test]
+    fn every_packing_is_told_from_its_first_bytes() {
+        use std::io::Write as _;
+        let text = b"slabinfo - version: 2.1\n".repeat(100);
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(&text).unwrap();
+        let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
+        xz.write_all(&text).unwrap();
+        let packed = [
+            gz.finish().unwrap(),
+            xz.finish().unwrap(),
+            zstd::encode_all(&text[..], 1).unwrap(),
+            text.clone(),
+        ];
+        for bytes in packed {
+            let mut out = Vec::new();
+            unpack(&bytes[..]).unwrap().read_to_end(&mut out).unwrap();
+            assert_eq!(out, text);
+        }
+    }
+}

@@ -8,6 +8,10 @@ use crate::model::{Flag, Quantity, QuantitySet};
 /// `objects_partial` cost a list walk under a spinlock (mm/slub.c,
 /// `count_partial`); a capture gives everything it has anyway.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one independent kind of file to read"
+)]
 pub struct Demand {
     /// Quantities wanted.
     pub quantities: QuantitySet,
@@ -23,6 +27,8 @@ pub struct Demand {
     pub counters: bool,
     /// Call sites from debugfs; opening those files walks every object.
     pub sites: bool,
+    /// Command line, build options and vmstat of the machine.
+    pub machine: bool,
     /// Walk lists of any length for an exact count of objects.
     pub exact: bool,
     /// Partial slabs above which `objects` is not read but taken from
@@ -47,6 +53,7 @@ impl Demand {
             cpus: true,
             counters: true,
             sites: false,
+            machine: false,
             exact: false,
             walk_limit: Self::WALK_LIMIT,
             only: None,
@@ -63,6 +70,7 @@ impl Demand {
             cpus: false,
             counters: false,
             sites: false,
+            machine: false,
             exact: false,
             walk_limit: Self::WALK_LIMIT,
             only: None,
@@ -89,6 +97,7 @@ impl Demand {
         self.cpus |= other.cpus;
         self.counters |= other.counters;
         self.sites |= other.sites;
+        self.machine |= other.machine;
         self.exact |= other.exact;
     }
 }

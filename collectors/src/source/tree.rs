@@ -4,7 +4,8 @@
 //! and fixture are one code path. Paths are relative, separated by `/`, and
 //! never contain `..`.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
@@ -45,6 +46,17 @@ pub trait Tree {
     /// Where the tree is, for messages.
     fn root(&self) -> &Path;
 
+    /// The same tree seen from a directory in it.
+    fn descend(&self, path: &str) -> io::Result<Box<dyn Tree>>;
+
+    /// Reads a small attribute file into `buf`. With `keep`, a live tree may
+    /// hold the file open, since the caller will read it again.
+    fn read_attribute(&self, path: &str, keep: bool, buf: &mut Vec<u8>) -> io::Result<()> {
+        let _ = keep;
+        *buf = self.read(path)?;
+        Ok(())
+    }
+
     /// The file's text; bytes that are not UTF-8 are replaced.
     fn read_text(&self, path: &str) -> io::Result<String> {
         Ok(match String::from_utf8(self.read(path)?) {
@@ -67,7 +79,16 @@ pub struct DirTree {
     dir: OwnedFd,
     /// A saved tree may come from anybody: links must not leave it.
     confined: bool,
+    /// Files held open for the next sample: a `pread` then costs a third of
+    /// open, read and close.
+    kept: RefCell<HashMap<String, OwnedFd>>,
 }
+
+/// Files that are held open at the most; the rest are opened each time.
+const MAX_KEPT: usize = 768;
+
+/// A sysfs attribute is one page at the most (fs/sysfs/file.c).
+const ATTRIBUTE_SIZE: usize = 65536;
 
 impl DirTree {
     /// The running system, or another root given by the user (`--root`).
@@ -84,11 +105,28 @@ impl DirTree {
     fn open(root: PathBuf, confined: bool) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = rustix::fs::open(&root, flags, Mode::empty())?;
-        Ok(Self {
+        Ok(Self::new(root, dir, confined))
+    }
+
+    fn new(root: PathBuf, dir: OwnedFd, confined: bool) -> Self {
+        Self {
             root,
             dir,
             confined,
-        })
+            kept: RefCell::new(HashMap::new()),
+        }
+    }
+
+    /// Reads a kept file again; `false` when there is none or it went stale.
+    fn read_kept(&self, path: &str, buf: &mut [u8]) -> Option<usize> {
+        let mut kept = self.kept.borrow_mut();
+        let fd = kept.get(path)?;
+        if let Ok(read) = rustix::io::pread(fd, &mut *buf, 0) {
+            return Some(read);
+        }
+        // The cache went away; one of the same name may have come since.
+        kept.remove(path);
+        None
     }
 
     /// Opens a file for reading, without its bytes being read yet.
@@ -148,10 +186,11 @@ impl Tree for DirTree {
 
     fn list(&self, path: &str) -> io::Result<Vec<Entry>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = if path.is_empty() { "." } else { path };
         let fd = if self.confined {
-            self.open_confined(path, flags)?
+            self.open_confined(dir, flags)?
         } else {
-            rustix::fs::openat(&self.dir, path, flags, Mode::empty())?
+            rustix::fs::openat(&self.dir, dir, flags, Mode::empty())?
         };
         let mut entries = Vec::new();
         for entry in rustix::fs::Dir::new(fd)? {
@@ -165,7 +204,11 @@ impl Tree for DirTree {
         let mut out = Vec::with_capacity(entries.len());
         for (raw, kind) in entries {
             let name = raw.to_string_lossy().into_owned();
-            let full = format!("{path}/{name}");
+            let full = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}/{name}")
+            };
             out.push(Entry {
                 kind: self.kind_of(&full, kind),
                 name,
@@ -177,6 +220,40 @@ impl Tree for DirTree {
 
     fn root(&self) -> &Path {
         &self.root
+    }
+
+    fn descend(&self, path: &str) -> io::Result<Box<dyn Tree>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = if self.confined {
+            self.open_confined(path, flags)?
+        } else {
+            rustix::fs::openat(&self.dir, path, flags, Mode::empty())?
+        };
+        Ok(Box::new(Self::new(
+            self.root.join(path),
+            dir,
+            self.confined,
+        )))
+    }
+
+    fn read_attribute(&self, path: &str, keep: bool, buf: &mut Vec<u8>) -> io::Result<()> {
+        if self.confined {
+            *buf = self.read(path)?;
+            return Ok(());
+        }
+        buf.resize(ATTRIBUTE_SIZE, 0);
+        if let Some(read) = self.read_kept(path, buf) {
+            buf.truncate(read);
+            return Ok(());
+        }
+        let fd = self.open_file(path)?;
+        let read = rustix::io::pread(&fd, &mut buf[..], 0)?;
+        buf.truncate(read);
+        let mut kept = self.kept.borrow_mut();
+        if keep && kept.len() < MAX_KEPT {
+            kept.insert(path.to_owned(), fd);
+        }
+        Ok(())
     }
 }
 
@@ -336,6 +413,18 @@ impl Tree for MemTree {
 
     fn root(&self) -> &Path {
         &self.root
+    }
+
+    fn descend(&self, path: &str) -> io::Result<Box<dyn Tree>> {
+        if path == "." {
+            return Ok(Box::new(self.clone()));
+        }
+        let path = clean_path(path).ok_or(io::ErrorKind::InvalidInput)?;
+        let tree = self.subtree(&path);
+        if tree.nodes.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(Box::new(tree))
     }
 }
 

@@ -1,0 +1,290 @@
+//! Reads the attribute files of one cache, no more than is asked for.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use super::attributes::{self, ATTRIBUTES, Attribute, Cost, Form};
+use super::entries::CacheDir;
+use crate::model::{
+    Approx, Cache, CacheId, Layer, Quantity, QuantitySet, Warning, WarningCode, Warnings,
+};
+use crate::source::Demand;
+use crate::source::tree::Tree;
+
+/// What the reader may leave out, and how it treats long lists.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan<'a> {
+    pub(super) demand: &'a Demand,
+    /// Figures that /proc/slabinfo has given already.
+    pub(super) given: QuantitySet,
+    /// A live kernel: files cost something, lists are walked with care.
+    pub(super) live: bool,
+}
+
+/// What one reading of a cache came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Something was read.
+    Read,
+    /// Nothing was to be read.
+    Nothing,
+    /// Every file was gone: the cache went away.
+    Vanished,
+    /// Every file was refused.
+    Denied,
+}
+
+/// Reads attribute files below one directory of caches.
+pub(super) struct Reader<'a> {
+    tree: &'a dyn Tree,
+    /// Attribute files that caches have here; `None`: try them all.
+    available: Option<&'a BTreeSet<String>>,
+    buf: Vec<u8>,
+    path: String,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(tree: &'a dyn Tree, available: Option<&'a BTreeSet<String>>) -> Self {
+        Self {
+            tree,
+            available,
+            buf: Vec::new(),
+            path: String::new(),
+        }
+    }
+
+    fn has(&self, attribute: &Attribute) -> bool {
+        self.available
+            .is_none_or(|names| names.contains(attribute.name))
+    }
+
+    fn text(&mut self, dir: &str, attribute: &Attribute) -> io::Result<String> {
+        self.path.clear();
+        self.path.push_str(dir);
+        self.path.push('/');
+        self.path.push_str(attribute.name);
+        let keep = attribute.cost == Cost::Dynamic;
+        self.tree.read_attribute(&self.path, keep, &mut self.buf)?;
+        Ok(String::from_utf8_lossy(&self.buf).into_owned())
+    }
+
+    /// Reads what the plan asks for into `cache`.
+    pub(super) fn read(
+        &mut self,
+        dir: &CacheDir,
+        cache: &mut Cache,
+        plan: Plan<'_>,
+        warnings: &mut Warnings,
+    ) -> Outcome {
+        let (mut tried, mut read, mut denied) = (0u32, 0u32, 0u32);
+        let counters = attributes::counters().filter(|_| plan.demand.counters);
+        for attribute in ATTRIBUTES.iter().copied().chain(counters) {
+            if !self.has(&attribute) || !wanted(&attribute, plan, cache) {
+                continue;
+            }
+            tried += 1;
+            match self.text(&dir.id, &attribute) {
+                Ok(text) => {
+                    read += 1;
+                    self.store(dir, cache, &attribute, &text, plan, warnings);
+                }
+                Err(error) => {
+                    denied += u32::from(error.kind() == io::ErrorKind::PermissionDenied);
+                    self.unreadable(dir, &attribute, &error, warnings);
+                }
+            }
+        }
+        attributes::complete_nodes(cache);
+        match (tried, read) {
+            (0, _) => Outcome::Nothing,
+            (_, 0) if denied == tried => Outcome::Denied,
+            (_, 0) => Outcome::Vanished,
+            _ => Outcome::Read,
+        }
+    }
+
+    fn store(
+        &self,
+        dir: &CacheDir,
+        cache: &mut Cache,
+        attribute: &Attribute,
+        text: &str,
+        plan: Plan<'_>,
+        warnings: &mut Warnings,
+    ) {
+        // A saved tree may hold an empty file where the attribute could not be read.
+        if text.is_empty() && attribute.form != Form::Ctor {
+            return;
+        }
+        if !attributes::store(cache, attribute, text) {
+            let shown: String = text.trim_end().chars().take(40).collect();
+            warnings.push(
+                Warning::new(
+                    WarningCode::BrokenValue,
+                    format!("not understood: {shown:?}"),
+                )
+                .in_file(format!("{}/{}", dir.id, attribute.name)),
+            );
+        }
+        if plan.live && attribute.form == Form::Nodes(Quantity::Partial) {
+            without_a_walk(cache);
+        }
+    }
+
+    /// A missing file is normal: another kernel, or a cache that went away.
+    fn unreadable(
+        &self,
+        dir: &CacheDir,
+        attribute: &Attribute,
+        error: &io::Error,
+        warnings: &mut Warnings,
+    ) {
+        let gone = error.kind() == io::ErrorKind::NotFound
+            || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error());
+        if !gone && error.kind() != io::ErrorKind::PermissionDenied {
+            warnings.push(
+                Warning::new(WarningCode::Unreadable, error.to_string())
+                    .in_file(format!("{}/{}", dir.id, attribute.name)),
+            );
+        }
+    }
+}
+
+/// With an empty partial list nothing has to be walked: every object on it is
+/// in use by definition of there being none.
+fn without_a_walk(cache: &mut Cache) {
+    if cache.partial().is_some_and(|p| p.value.get() == 0) {
+        cache.set_exact(Quantity::ObjectsPartial, 0, Layer::Derived);
+    }
+}
+
+/// Whether this file is to be read for this cache, now.
+fn wanted(attribute: &Attribute, plan: Plan<'_>, cache: &Cache) -> bool {
+    let demand = plan.demand;
+    if !plan.live {
+        return true;
+    }
+    match attribute.form {
+        Form::Counter(_) => demand.counters,
+        Form::Ctor => demand.ctor,
+        Form::Flag(flag) => demand.flags.contains(&flag),
+        Form::CpuPartial => {
+            demand.cpus
+                || demand.quantities.contains(Quantity::SlabsCpuPartial)
+                || demand.quantities.contains(Quantity::ObjectsCpuPartial)
+        }
+        // The links tell the aliases.
+        Form::Number(Quantity::AliasCount) => false,
+        Form::Number(q) => demand.quantities.contains(q) && !plan.given.contains(q),
+        Form::Nodes(q) if attribute.cost == Cost::Walk => walk_wanted(q, plan, cache),
+        Form::Nodes(Quantity::Partial) => true,
+        Form::Nodes(q) => {
+            (demand.quantities.contains(q) || demand.nodes) && !plan.given.contains(q)
+        }
+    }
+}
+
+/// `objects` and `objects_partial`: not when the answer is known without a
+/// walk, and not over the limit unless the caller insists.
+fn walk_wanted(q: Quantity, plan: Plan<'_>, cache: &Cache) -> bool {
+    let demand = plan.demand;
+    if !(demand.quantities.contains(q) || demand.nodes) {
+        return false;
+    }
+    let Some(partial) = cache.partial().map(|p| p.value.get()) else {
+        // `partial` could not be read, so the length of the list is unknown.
+        return demand.exact;
+    };
+    if partial == 0 && !demand.nodes {
+        return false;
+    }
+    let within = partial <= demand.walk_limit || demand.exact;
+    if plan.given.contains(q) {
+        // /proc/slabinfo is exact up to the kernel's own bound.
+        return demand.exact || (partial > Demand::WALK_LIMIT && within);
+    }
+    within
+}
+
+/// After everything is read: what follows without another file, and which
+/// figures are estimates.
+pub(super) fn settle(cache: &mut Cache, plan: Plan<'_>, warnings: &mut Warnings) {
+    if !plan.live {
+        return;
+    }
+    let partial = cache.partial().map(|p| p.value.get());
+    let objects_read = cache.origin(Quantity::Objects);
+    match (partial, objects_read) {
+        (Some(0), None) => {
+            if let Some(total) = cache.get(Quantity::TotalObjects) {
+                cache.set(Quantity::Objects, total, Layer::Derived);
+            }
+        }
+        (Some(partial), Some(Layer::Slabinfo)) if partial > plan.demand.walk_limit => {
+            if let Some(figure) = cache.get(Quantity::Objects) {
+                cache.set(
+                    Quantity::Objects,
+                    Approx::estimate(figure.value),
+                    Layer::Slabinfo,
+                );
+            }
+        }
+        (Some(partial), None) if plan.demand.quantities.contains(Quantity::Objects) => {
+            warnings.push(Warning::new(
+                WarningCode::NotInSource,
+                format!(
+                    "{}: objects not counted: {partial} partial slabs are over the limit of {} (--exact walks them)",
+                    cache.name, plan.demand.walk_limit
+                ),
+            ));
+        }
+        _ => {}
+    }
+}
+
+/// An empty cache for a directory, named after it until a better name is known.
+pub(super) fn blank(dir: &CacheDir) -> Cache {
+    let mut cache = Cache::new(CacheId::default(), dir.fallback_name());
+    cache.sysfs_id = Some(dir.id.as_str().into());
+    set_names(&mut cache, dir);
+    cache
+}
+
+/// The aliases are all names of the directory but the shown one.
+pub(super) fn set_names(cache: &mut Cache, dir: &CacheDir) {
+    let shown = cache.name.clone();
+    let own = (!dir.id.starts_with(':')).then_some(dir.id.as_str());
+    cache.aliases = Some(
+        own.into_iter()
+            .chain(dir.links.iter().map(String::as_str))
+            .filter(|name| **name != *shown)
+            .map(Into::into)
+            .collect(),
+    );
+}
+
+/// The demand without what is fixed and known.
+pub(super) fn without_known(demand: &Demand, known: &Cache) -> Demand {
+    let mut rest = demand.clone();
+    for q in known.known().iter() {
+        rest.quantities.remove(q);
+    }
+    rest.flags.retain(|f| known.flags.get(*f).is_none());
+    rest.ctor &= known.ctor == crate::model::Ctor::Unknown;
+    rest
+}
+
+/// What of a cache cannot change while it lives.
+pub(super) fn fixed_part(cache: &Cache) -> Cache {
+    let mut fixed = Cache::new(cache.id, cache.name.clone());
+    for attribute in ATTRIBUTES.iter().filter(|a| a.cost == Cost::Static) {
+        if let Form::Number(q) = attribute.form
+            && let (Some(figure), Some(layer)) = (cache.get(q), cache.origin(q))
+        {
+            fixed.set(q, figure, layer);
+        }
+    }
+    fixed.flags = cache.flags;
+    fixed.ctor = cache.ctor.clone();
+    fixed
+}

@@ -1,0 +1,385 @@
+//! The command line: what can be typed. Nothing here acts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Slab memory, visible and explained.
+#[derive(Debug, Parser)]
+#[command(
+    name = "slabctl",
+    version,
+    about = "Slab memory of Linux kernels, visible and explained",
+    after_help = EXAMPLES,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  slabctl report                          slab caches of this machine (as root)
+  slabctl report --loss -n 10             the ten caches that waste most
+  slabctl report --from sosreport.tar.xz  the same from somebody else's machine
+  slabctl show dentry                     everything known about one cache
+  slabctl diff --interval 10s             what grew in ten seconds
+  slabctl capture slab.tar.zst            all slab state of this machine in one file
+  slabctl doctor                          what can be read here, and what to do about the rest
+
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 findings, 4 no such cache,
+69 source not available, 77 permission missing.";
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch on the command line"
+)]
+pub(crate) struct Global {
+    /// Read a saved file or directory instead of the running kernel: an
+    /// extracted or packed sosreport, supportconfig, a copied /proc and /sys, a
+    /// slabinfo, slabtop or crash text; - is standard input.
+    #[arg(long, global = true, value_name = "PATH", conflicts_with = "root")]
+    pub(crate) from: Option<PathBuf>,
+    /// Read /proc and /sys below this directory.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Form of the output.
+    #[arg(short = 'o', long = "output", global = true, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
+    pub(crate) format: Format,
+    /// Short for --output json.
+    #[arg(long, global = true, conflicts_with_all = ["csv", "format"])]
+    pub(crate) json: bool,
+    /// Short for --output csv.
+    #[arg(long, global = true, conflicts_with = "format")]
+    pub(crate) csv: bool,
+    /// Exact bytes in tables.
+    #[arg(long, global = true, conflicts_with_all = ["si", "iec"])]
+    pub(crate) bytes: bool,
+    /// Sizes in powers of 1000 (kB, MB).
+    #[arg(long, global = true, conflicts_with = "iec")]
+    pub(crate) si: bool,
+    /// Sizes in powers of 1024 (K, M; the default).
+    #[arg(long, global = true)]
+    pub(crate) iec: bool,
+    /// When to use colour. NO_COLOR and TERM=dumb turn it off too.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub(crate) color: Color,
+    /// No notes and no warnings on standard error.
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+impl Global {
+    /// The form of output after the short options.
+    pub(crate) fn format(&self) -> Format {
+        if self.json {
+            Format::Json
+        } else if self.csv {
+            Format::Csv
+        } else {
+            self.format
+        }
+    }
+
+    /// How sizes are scaled in tables.
+    pub(crate) fn scale(&self) -> collectors::units::Scale {
+        if self.bytes {
+            collectors::units::Scale::Bytes
+        } else if self.si {
+            collectors::units::Scale::Si
+        } else {
+            collectors::units::Scale::Iec
+        }
+    }
+}
+
+/// Forms of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Columns for people.
+    Table,
+    /// One JSON document.
+    Json,
+    /// One JSON object a line.
+    Jsonl,
+    /// Comma-separated values with a header.
+    Csv,
+    /// A Markdown table.
+    Md,
+}
+
+/// When colour is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Tables of slab caches, with every mode of the kernel's slabinfo.
+    Report(Box<Report>),
+    /// Everything known about one cache.
+    Show(Show),
+    /// What grew or shrank between two captures, or in a live interval.
+    Diff(Diff),
+    /// Write all slab state of this machine into one file.
+    Capture(Capture),
+    /// What is readable here, what is missing, why, and what to do.
+    Doctor,
+    /// The JSON Schema of a machine-readable document.
+    Schema {
+        /// Document; without one, the names are listed.
+        name: Option<String>,
+    },
+    /// Shell completions, which offer the names of real caches.
+    Completions {
+        /// For which shell.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Write the manual pages into a directory, or the main page to standard output.
+    Man {
+        /// Directory to write slabctl.1, slabctl-report.1 and so on into.
+        dir: Option<PathBuf>,
+    },
+    /// Behave as another tool, with its options: slabinfo or slabtop.
+    #[command(disable_help_flag = true)]
+    Compat {
+        /// slabinfo or slabtop, then that tool's own options.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "TOOL [OPTIONS]")]
+        args: Vec<std::ffi::OsString>,
+    },
+}
+
+/// Shells with completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    /// Bash.
+    Bash,
+    /// Elvish.
+    Elvish,
+    /// Fish.
+    Fish,
+    /// Z shell.
+    Zsh,
+}
+
+/// `slabctl report`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl report 'kmalloc-*'                   caches by name or alias (glob, or /regex/)
+  slabctl report --filter 'size>10M and use<50%'
+  slabctl report --columns name,objects,+flags --sort objects -n 20
+  slabctl report --numa                        slabs per node
+  slabctl report --totals --json               sums for a script
+
+A ~ marks an estimate, - what is not known. Empty caches are hidden from
+tables (--all shows them), never from JSON and CSV.")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch on the command line"
+)]
+pub(crate) struct Report {
+    /// Only caches with a name or alias like one of these (glob, or /regex/).
+    #[arg(value_name = "PATTERN")]
+    pub(crate) patterns: Vec<String>,
+    #[command(flatten)]
+    pub(crate) mode: Mode,
+    #[command(flatten)]
+    pub(crate) select: Select,
+    /// Columns, comma-separated; +NAME adds to the mode's own. See --list-columns.
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) columns: Vec<String>,
+    /// List the columns with their meaning.
+    #[arg(long)]
+    pub(crate) list_columns: bool,
+    /// Show empty caches in tables too (slabinfo -z).
+    #[arg(short = 'z', long = "all", visible_alias = "zero")]
+    pub(crate) all: bool,
+    /// Count objects exactly, whatever the length of the partial lists.
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// Partial slabs above which a cache's objects are taken from
+    /// /proc/slabinfo and marked ~.
+    #[arg(long, value_name = "SLABS", default_value_t = collectors::source::Demand::WALK_LIMIT)]
+    pub(crate) walk_limit: u64,
+    /// Repeat every so often: 2s, 500ms, 1m.
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "2s")]
+    pub(crate) watch: Option<String>,
+    /// Stop --watch after so many reports.
+    #[arg(long, value_name = "N", requires = "watch")]
+    pub(crate) count: Option<u64>,
+}
+
+/// Which table is shown; at most one.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one switch a mode, of which clap allows one"
+)]
+pub(crate) struct Mode {
+    /// Merged caches and all their names (slabinfo -a).
+    #[arg(short = 'a', long)]
+    pub(crate) aliases: bool,
+    /// One line a name, so that no name is hidden behind another (slabinfo -f turned round).
+    #[arg(long)]
+    pub(crate) names: bool,
+    /// By allocations and frees, with the share of the fast paths (slabinfo -A, -D).
+    #[arg(short = 'A', long)]
+    pub(crate) activity: bool,
+    /// Slabs and partial slabs per NUMA node (slabinfo -n).
+    #[arg(long)]
+    pub(crate) numa: bool,
+    /// By memory lost, with where it goes (slabinfo -L).
+    #[arg(short = 'L', long)]
+    pub(crate) loss: bool,
+    /// By partial slabs (slabinfo -P).
+    #[arg(short = 'P', long)]
+    pub(crate) partial: bool,
+    /// By memory held (slabinfo -S).
+    #[arg(short = 'S', long)]
+    pub(crate) size: bool,
+    /// Only caches that do not count as reclaimable, by size (slabinfo -U).
+    #[arg(short = 'U', long)]
+    pub(crate) unreclaimable: bool,
+    /// Only empty caches (slabinfo -e).
+    #[arg(short = 'e', long)]
+    pub(crate) empty: bool,
+    /// Sums over the caches, and how they compare with /proc/meminfo (slabinfo -T).
+    #[arg(short = 'T', long)]
+    pub(crate) totals: bool,
+    /// Sums, averages, smallest and largest (slabinfo -X).
+    #[arg(short = 'X', long)]
+    pub(crate) xtotals: bool,
+    /// Every figure of every cache (slabinfo -r).
+    #[arg(long)]
+    pub(crate) detail: bool,
+    /// Who allocated and freed the objects, where that is tracked (slabinfo -t).
+    #[arg(short = 't', long)]
+    pub(crate) tracking: bool,
+    /// kmalloc caches of one size with all their variants together.
+    #[arg(long)]
+    pub(crate) families: bool,
+    /// The debug options that are on, per cache (slabinfo -o).
+    #[arg(long)]
+    pub(crate) debug: bool,
+}
+
+/// Which caches, in which order.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Select {
+    /// Only caches for which this holds, for example: size>10M and name~^xfs
+    #[arg(short, long, value_name = "EXPR")]
+    pub(crate) filter: Option<String>,
+    /// Sort by this column: numbers large to small, text a to z.
+    #[arg(short, long, value_name = "COLUMN")]
+    pub(crate) sort: Option<String>,
+    /// Turn the order round (slabinfo -i).
+    #[arg(short = 'r', long, visible_alias = "inverted")]
+    pub(crate) reverse: bool,
+    /// Only the first N (slabinfo -N).
+    #[arg(short = 'n', long, value_name = "N", visible_alias = "lines")]
+    pub(crate) top: Option<usize>,
+}
+
+/// `slabctl show`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl show dentry
+  slabctl show cred --section aliases
+  slabctl show kmalloc-64 --from capture.tar.zst --json")]
+pub(crate) struct Show {
+    /// The cache: a name, an alias or a sysfs id such as :aA-0000192.
+    #[arg(value_name = "CACHE", add = clap_complete::engine::ArgValueCompleter::new(crate::complete::caches))]
+    pub(crate) cache: String,
+    /// Only this part.
+    #[arg(long, value_enum)]
+    pub(crate) section: Vec<Section>,
+    /// Count objects exactly, whatever the length of the partial lists.
+    #[arg(long)]
+    pub(crate) exact: bool,
+}
+
+/// Parts of `slabctl show`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Section {
+    /// Sizes, counts, memory, limits, flags.
+    Info,
+    /// The names merged into the cache.
+    Aliases,
+    /// Per NUMA node.
+    Numa,
+    /// Per CPU, with the event counters.
+    Cpus,
+    /// Call sites, where they are tracked.
+    Sites,
+}
+
+/// `slabctl diff`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl diff before.tar.zst after.tar.zst
+  slabctl diff before.tar.zst after.tar.zst --elapsed 24h   growth per hour for files without a time
+  slabctl diff --interval 10s
+  slabctl diff a.tar b.tar --threshold 10M --exit-code       status 3 when a cache grew by more")]
+pub(crate) struct Diff {
+    /// The earlier capture.
+    #[arg(value_name = "A", required_unless_present = "interval", conflicts_with = "interval")]
+    pub(crate) before: Option<PathBuf>,
+    /// The later capture; without it, the machine as it is now.
+    #[arg(value_name = "B")]
+    pub(crate) after: Option<PathBuf>,
+    /// Compare the running kernel with itself after this time: 10s, 5m, 1h.
+    #[arg(short, long, value_name = "TIME")]
+    pub(crate) interval: Option<String>,
+    /// Time between the two, where the captures do not tell it.
+    #[arg(long, value_name = "TIME", conflicts_with = "interval")]
+    pub(crate) elapsed: Option<String>,
+    #[command(flatten)]
+    pub(crate) select: Select,
+    /// Report only growth of at least this: 10M, 500 (bytes) or 10%.
+    #[arg(short, long, value_name = "GROWTH")]
+    pub(crate) threshold: Option<String>,
+    /// Exit with status 3 when anything grew beyond the threshold.
+    #[arg(long)]
+    pub(crate) exit_code: bool,
+    /// Show caches that did not change too.
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// `slabctl capture`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl capture slab.tar.zst
+  slabctl capture slab.tar.gz --traces     with call sites from debugfs (walks every object)
+  slabctl report --from slab.tar.zst       read it back, anywhere")]
+pub(crate) struct Capture {
+    /// File to write: .tar, .tar.gz or .tar.zst; - is a tar stream on standard output.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Also read alloc_traces and free_traces: the kernel then walks every
+    /// object of every tracked cache with interrupts off.
+    #[arg(long)]
+    pub(crate) traces: bool,
+    /// Overwrite the file.
+    #[arg(long)]
+    pub(crate) force: bool,
+}

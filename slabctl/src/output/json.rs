@@ -1,0 +1,174 @@
+//! The document `slabctl.report/1`, and how JSON documents are written.
+//!
+//! Source of truth: a `Snapshot` and the caches somebody chose from it. Rows
+//! are made while they are written, so that a million caches cost no more
+//! memory than the snapshot itself.
+
+use std::io::{self, BufWriter, Write};
+
+use collectors::analysis::Usage;
+use collectors::model::{Cache, Objects, Snapshot, Warning, WarningCode};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+use super::envelope::{Source, SystemInfo, WarningOut, moment};
+use super::escape::Escaping;
+use super::row::CacheRow;
+use super::totals::Totals;
+
+/// Slab caches of one source at one moment.
+///
+/// Integers are exact and in the unit their description names; nothing is
+/// scaled. What is unknown is null, never 0. What is an estimate or a bound is
+/// named in the `approx` list beside it. Later versions of this document may
+/// add fields, and keep those that are here.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Report<'a> {
+    /// Name and version of this document.
+    #[schemars(extend("const" = "slabctl.report/1"))]
+    schema: &'static str,
+    /// When the document was made, RFC 3339 with offset. Null for a saved
+    /// source, so that the same capture gives the same document every time;
+    /// `source.taken_at` then tells when the figures were read.
+    #[schemars(extend("format" = "date-time"))]
+    generated_at: Option<String>,
+    /// Where the figures are from.
+    source: Source<'a>,
+    /// The machine they are of.
+    system: SystemInfo<'a>,
+    /// The caches chosen, in the order chosen. Two caches may have one name;
+    /// each is a row of its own.
+    #[schemars(with = "Vec<CacheRow>")]
+    caches: Rows<'a>,
+    /// Sums over the caches of this document.
+    totals: Totals,
+    /// What could not be read, and what to know about the figures.
+    warnings: Vec<WarningOut>,
+}
+
+/// The report on `caches`, a choice from `snapshot`.
+///
+/// `generated_at` is the current time for a live source and `None` for a saved
+/// one.
+pub(crate) fn report<'a>(
+    snapshot: &'a Snapshot,
+    caches: &'a [&'a Cache],
+    generated_at: Option<Timestamp>,
+) -> Report<'a> {
+    let page_size = snapshot.system.page_size;
+    Report {
+        schema: "slabctl.report/1",
+        generated_at: moment(generated_at),
+        source: Source::of(&snapshot.origin),
+        system: SystemInfo::of(&snapshot.system),
+        caches: Rows { caches, page_size },
+        totals: Totals::of(caches, page_size),
+        warnings: warnings(snapshot, caches),
+    }
+}
+
+/// The snapshot's warnings, and one for each chosen cache whose memory is an
+/// upper bound, unless the snapshot has those already.
+fn warnings(snapshot: &Snapshot, caches: &[&Cache]) -> Vec<WarningOut> {
+    if snapshot.warnings.has(WarningCode::FallbackOrder) {
+        return WarningOut::all(&snapshot.warnings);
+    }
+    let mut all = snapshot.warnings.clone();
+    for cache in caches {
+        let usage = Usage::of(cache, snapshot.system.page_size);
+        if let Some(deficit) = usage.fallback_deficit.filter(|d| *d > Objects(0)) {
+            let message = format!(
+                "{}: its slabs hold {deficit} objects fewer than slabs of the preferred order would: \
+                 some are of a smaller order, and memory_bytes is an upper bound",
+                cache.name
+            );
+            all.push(Warning::new(WarningCode::FallbackOrder, message));
+        }
+    }
+    WarningOut::all(&all)
+}
+
+/// Caches that become rows when they are serialised.
+#[derive(Debug)]
+struct Rows<'a> {
+    caches: &'a [&'a Cache],
+    page_size: u64,
+}
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(
+            self.caches
+                .iter()
+                .map(|cache| CacheRow::of(cache, self.page_size)),
+        )
+    }
+}
+
+/// Writes `document` indented, with a line end, and flushes `out`.
+///
+/// An error of `out` keeps its kind, so that a closed pipe can be told.
+pub(crate) fn write(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
+    let mut out = Escaping::new(BufWriter::new(out));
+    serde_json::to_writer_pretty(&mut out, document)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::samples;
+    use collectors::model::Quantity;
+    use serde_json::Value;
+
+    #[test]
+    fn a_closed_pipe_is_told_apart() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let long = vec!["x"; 10_000];
+        let error = write(&mut Closed, &long).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn the_time_of_a_live_report_is_given_by_the_caller() {
+        let snapshot = samples::snapshot();
+        let now = report(&snapshot, &[], Some(Timestamp::UNIX_EPOCH));
+        let value = serde_json::to_value(now).unwrap();
+        assert_eq!(value["generated_at"], "1970-01-01T00:00:00Z");
+        let saved = serde_json::to_value(report(&snapshot, &[], None)).unwrap();
+        assert_eq!(saved["generated_at"], Value::Null);
+        assert_eq!(saved["source"]["taken_at"], "2026-01-31T12:00:00Z");
+    }
+
+    #[test]
+    fn a_cache_with_fallback_slabs_is_named_once() {
+        let mut snapshot = samples::snapshot();
+        snapshot.caches[0].set(Quantity::Slabs, 21.into(), collectors::model::Layer::Sysfs);
+        let named = |snapshot: &Snapshot| {
+            let caches: Vec<_> = snapshot.caches.iter().collect();
+            let value = serde_json::to_value(report(snapshot, &caches, None)).unwrap();
+            let warnings = value["warnings"].as_array().unwrap();
+            let fallback = warnings.iter().filter(|w| w["code"] == "fallback-order");
+            fallback
+                .map(|w| w["message"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let list = named(&snapshot);
+        assert_eq!(list.len(), 1);
+        assert!(list[0].starts_with("dentry: its slabs hold 21 objects fewer"));
+
+        let known = Warning::new(WarningCode::FallbackOrder, "dentry: said before");
+        snapshot.warnings.push(known);
+        assert_eq!(named(&snapshot), ["dentry: said before"]);
+    }
+}

@@ -1,0 +1,25 @@
+//! Machine-readable output: JSON documents, JSON lines and their schemas.
+//!
+//! The contract: field names are the kernel's attribute names where one
+//! exists; integers are exact and never scaled; what is unknown is `null`,
+//! never 0; an estimate is named in `approx`. Changes that only add keep the
+//! `/1` of a document. What is written depends on the snapshot alone, so the
+//! same capture gives the same bytes every time.
+//!
+//! Nothing here chooses, sorts or filters caches.
+
+pub(crate) mod envelope;
+mod escape;
+pub(crate) mod json;
+pub(crate) mod jsonl;
+mod parts;
+pub(crate) mod row;
+pub(crate) mod schema;
+pub(crate) mod totals;
+
+#[cfg(test)]
+mod check;
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
