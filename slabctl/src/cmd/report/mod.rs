@@ -97,7 +97,7 @@ fn watch(
             write!(out, "\x1b[H\x1b[J")?;
         }
         if context.global.format() == Format::Table {
-            let now = jiff::Zoned::now();
+            let now = jiff::ZonedDateTime::now();
             writeln!(out, "{}", now.strftime("%Y-%m-%d %H:%M:%S %z"))?;
         }
         show_once(context, args, plan, &snapshot, true, &mut out)?;
