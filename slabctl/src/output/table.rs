@@ -201,7 +201,11 @@ mod tests {
                 exact: "1458176".into(),
             },
         ]);
-        table.row(vec![Cell::text("a|b\x1b"), Cell::missing(), Cell::missing()]);
+        table.row(vec![
+            Cell::text("a|b\x1b"),
+            Cell::missing(),
+            Cell::missing(),
+        ]);
         table
     }
 
@@ -233,7 +237,10 @@ mod tests {
         let mut out = Vec::new();
         table().write_csv(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(text.starts_with("name,objects,memory\r\ndentry,7476,1458176\r\n"), "{text}");
+        assert!(
+            text.starts_with("name,objects,memory\r\ndentry,7476,1458176\r\n"),
+            "{text}"
+        );
         assert!(text.ends_with(",,\r\n"), "{text}");
     }
 
