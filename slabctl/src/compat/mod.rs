@@ -10,9 +10,9 @@
 
 #[cfg(test)]
 mod fixture;
-pub mod getopt;
-pub mod slabinfo;
-pub mod slabtop;
+pub(crate) mod getopt;
+pub(crate) mod slabinfo;
+pub(crate) mod slabtop;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -23,7 +23,7 @@ use collectors::source::Source;
 
 /// A tool whose place the program takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tool {
+pub(crate) enum Tool {
     /// The kernel's tools/mm/slabinfo.
     Slabinfo,
     /// procps-ng's slabtop.
@@ -32,19 +32,19 @@ pub enum Tool {
 
 impl Tool {
     /// The tool by which the program was called, from its zeroth argument.
-    pub fn from_argv0(argv0: &OsStr) -> Option<Self> {
+    pub(crate) fn from_argv0(argv0: &OsStr) -> Option<Self> {
         Self::from_name(Path::new(argv0).file_name()?)
     }
 
     /// The tool of that name.
-    pub fn from_name(name: &OsStr) -> Option<Self> {
+    pub(crate) fn from_name(name: &OsStr) -> Option<Self> {
         [Self::Slabinfo, Self::Slabtop]
             .into_iter()
             .find(|tool| name == tool.name())
     }
 
     /// Its name, which begins its messages.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Slabinfo => "slabinfo",
             Self::Slabtop => "slabtop",
@@ -54,7 +54,7 @@ impl Tool {
 
 /// A command line that asks for something, or for a text about the tool.
 #[derive(Debug)]
-pub enum Request<O> {
+pub(crate) enum Request<O> {
     /// Carry this out.
     Run(O),
     /// Print this and stop.
@@ -63,11 +63,11 @@ pub enum Request<O> {
 
 /// A command line that cannot be carried out. The exit code is [`Outcome::USAGE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageError(String);
+pub(crate) struct UsageError(String);
 
 impl UsageError {
     /// An error with this one line.
-    pub fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 }
@@ -82,24 +82,24 @@ impl std::error::Error for UsageError {}
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The exit code.
-    pub code: u8,
+    pub(crate) code: u8,
     /// Lines for standard error, without the tool's name.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 impl Outcome {
     /// The exit code of a command line that cannot be carried out.
-    pub const USAGE: u8 = 2;
+    pub(crate) const USAGE: u8 = 2;
 }
 
 /// Opens the running kernel, or the capture at a path.
-pub type Open<'a> = dyn FnMut(Option<&Path>) -> anyhow::Result<Box<dyn Source>> + 'a;
+pub(crate) type Open<'a> = dyn FnMut(Option<&Path>) -> anyhow::Result<Box<dyn Source>> + 'a;
 
 /// Runs a tool on the words after its name. Returns the exit code; what has to
 /// be said goes to `err`. Failures to read are the caller's to report.
-pub fn run(
+pub(crate) fn run(
     tool: Tool,
     words: Vec<OsString>,
     open: &mut Open<'_>,
@@ -145,7 +145,7 @@ fn run_slabinfo(
         Err(e) => return Ok(usage(Tool::Slabinfo, &e, err)?),
     };
     let mut source = open(options.from.as_deref())?;
-    let mut snapshot = source.sample(&slabinfo::demand(&options))?;
+    let mut snapshot = source.sample(&slabinfo::first_demand(&options))?;
     if let Some(more) = slabinfo::second_demand(&options, &snapshot) {
         snapshot = source.sample(&more)?;
     }

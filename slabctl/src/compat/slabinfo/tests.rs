@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use collectors::model::{Flag, Layer, NodeId, Quantity, Slabs, Snapshot};
+use collectors::model::{Flag, Layer, NodeId, Quantity, Slabs, Snapshot, Warning, WarningCode};
 use insta::assert_snapshot;
 
 use super::*;
@@ -26,8 +26,8 @@ fn on(snapshot: &Snapshot, line: &str) -> (String, Vec<String>) {
 
 fn print(line: &str) -> String {
     let (out, notes) = on(&fixture::snapshot(), line);
-    let notes: String = notes.iter().map(|n| format!("stderr: {n}\n")).collect();
-    format!("{out}{notes}")
+    let notes: Vec<String> = notes.iter().map(|n| format!("stderr: {n}\n")).collect();
+    format!("{out}{}", notes.concat())
 }
 
 /// The first word of each line after the title.
@@ -167,6 +167,17 @@ fn contradictions_are_cut_and_named_never_wrapped() {
         "objects are an estimate: raced",
     ];
     assert_eq!(notes, kinds);
+}
+
+#[test]
+fn a_race_that_the_source_names_is_not_named_twice() {
+    let mut snapshot = fixture::snapshot();
+    snapshot.warnings.push(Warning::new(
+        WarningCode::Race,
+        "raced: cpu_slabs 4 > slabs 3: read at different moments",
+    ));
+    let (_, notes) = on(&snapshot, "");
+    assert_eq!(notes, ["objects are an estimate: raced"]);
 }
 
 #[test]
@@ -333,7 +344,11 @@ fn no_more_is_read_than_the_mode_needs() {
             .contains(&Flag::ReclaimAccount)
     );
     let snapshot = fixture::snapshot();
-    assert_eq!(second_demand(&options("inode"), &snapshot), None);
-    let second = second_demand(&options("^dentry$"), &snapshot).unwrap();
-    assert!(second.sites && second.only == Some(vec!["dentry".to_owned()]));
+    assert_eq!(second_demand(&options("-S"), &snapshot), None);
+    let single = second_demand(&options("^cred$"), &snapshot).unwrap();
+    assert!(single.sites && single.only == Some(vec![":A-0000192".to_owned()]));
+    assert_eq!(first_demand(&options("inode")), Demand::names());
+    let several = second_demand(&options("inode"), &snapshot).unwrap();
+    assert_eq!(several.only.map(|o| o.len()), Some(3));
+    assert!(!several.sites);
 }

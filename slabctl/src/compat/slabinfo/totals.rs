@@ -115,7 +115,13 @@ impl Totals {
         self.loss.add(row.loss);
         let spare = row.slab_size.zip(row.object_size);
         let spare = spare.map(|(slot, object)| slot.saturating_sub(object));
-        let parts = [row.partial, row.objects_partial, row.memory, row.used, row.slab_size];
+        let parts = [
+            row.partial,
+            row.objects_partial,
+            row.memory,
+            row.used,
+            row.slab_size,
+        ];
         if parts.iter().any(Option::is_none) {
             notes.about("in the sums with some figures only", row.name);
         }
@@ -128,7 +134,7 @@ impl Totals {
 }
 
 /// Prints the sums over the rows.
-pub fn print(
+pub(crate) fn print(
     rows: &[Row<'_>],
     exact: bool,
     notes: &mut Notes,

@@ -79,7 +79,7 @@ impl<'a> Row<'a> {
 }
 
 /// A frame with the sums and every cache.
-pub fn lines(options: &Options, snapshot: &Snapshot) -> Vec<String> {
+pub(crate) fn lines(options: &Options, snapshot: &Snapshot) -> Vec<String> {
     let page_size = snapshot.system.page_size;
     let mut rows: Vec<Row<'_>> = snapshot
         .caches
@@ -174,7 +174,7 @@ fn share(part: Option<u128>, whole: Option<u128>) -> String {
 }
 
 /// A frame for a terminal of this size.
-pub fn frame(options: &Options, snapshot: &Snapshot, rows: usize, cols: usize) -> String {
+pub(crate) fn frame(options: &Options, snapshot: &Snapshot, rows: usize, cols: usize) -> String {
     let mut out = String::new();
     for (i, line) in lines(options, snapshot).iter().take(rows).enumerate() {
         if i > 0 {

@@ -16,12 +16,12 @@ use collectors::source::Demand;
 
 use super::Outcome;
 
-pub use frame::frame;
-pub use live::{repeats, run_live};
-pub use options::Options;
+pub(crate) use frame::frame;
+pub(crate) use live::{repeats, run_live};
+pub(crate) use options::Options;
 
 /// What the columns are made of.
-pub fn demand(_options: &Options) -> Demand {
+pub(crate) fn demand(_options: &Options) -> Demand {
     Demand::names().with(&[
         Quantity::Objects,
         Quantity::TotalObjects,
@@ -35,7 +35,11 @@ pub fn demand(_options: &Options) -> Demand {
 }
 
 /// Prints one frame with all caches and without any control sequence.
-pub fn run(options: &Options, snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<Outcome> {
+pub(crate) fn run(
+    options: &Options,
+    snapshot: &Snapshot,
+    out: &mut dyn Write,
+) -> io::Result<Outcome> {
     for line in frame::lines(options, snapshot) {
         writeln!(out, "{line}")?;
     }
