@@ -25,6 +25,19 @@ pub(crate) enum Status {
 }
 
 impl Status {
+    /// The status of a code that another part of the program chose.
+    pub(crate) const fn from_code(code: u8) -> Self {
+        match code {
+            0 => Self::Ok,
+            2 => Self::Usage,
+            3 => Self::Findings,
+            4 => Self::NoSuchCache,
+            69 => Self::Unavailable,
+            77 => Self::Permission,
+            _ => Self::Failed,
+        }
+    }
+
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Ok => 0,

@@ -209,7 +209,7 @@ mod tests {
     fn fallback_slabs_make_the_memory_an_upper_bound() {
         // ext4_inode_cache of a 5.4 host: 171,921 objects where 5,931 slabs of 29 fit.
         let cache = cache(&[
-            (Quantity::SlabSize, 1104),
+            (Quantity::SlabSize, 1096),
             (Quantity::ObjsPerSlab, 29),
             (Quantity::PagesPerSlab, 8),
             (Quantity::Objects, 142_352),

@@ -69,7 +69,7 @@ fn tokens(text: &str) -> Option<(&str, Vec<&str>, bool)> {
     Some((first, rest, cut))
 }
 
-fn labelled<'a>(token: &'a str, label: char) -> Option<(u32, &'a str)> {
+fn labelled(token: &str, label: char) -> Option<(u32, &str)> {
     let (id, value) = token.strip_prefix(label)?.split_once('=')?;
     Some((id.parse().ok()?, value))
 }

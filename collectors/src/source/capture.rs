@@ -114,7 +114,7 @@ pub fn from_stream(reader: impl BufRead, path: &Path) -> Result<Snapshot, Error>
 
 /// A file of zeros or machine code is not a text with odd bytes in it.
 fn refuse_binary(head: &[u8], path: &Path) -> Result<(), Error> {
-    let zeros = head.iter().filter(|b| **b == 0).count();
+    let zeros = head.iter().fold(0usize, |n, b| n + usize::from(*b == 0));
     if head.is_empty() || zeros > head.len() / 100 {
         let why = if head.is_empty() {
             "the file is empty"

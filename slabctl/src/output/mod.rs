@@ -15,6 +15,8 @@ pub(crate) mod jsonl;
 mod parts;
 pub(crate) mod row;
 pub(crate) mod schema;
+pub(crate) mod table;
+pub(crate) mod text;
 pub(crate) mod totals;
 
 #[cfg(test)]

@@ -70,11 +70,10 @@ impl Rows {
         candidates
             .iter()
             .copied()
-            .filter(|i| {
+            .rfind(|i| {
                 self.get(*i)
                     .is_some_and(|row| geometry.iter().all(|q| same(*q, row)))
             })
-            .next_back()
     }
 
     /// Rows that no directory took, with their place in the text.

@@ -201,7 +201,7 @@ impl Source for KernelSource {
         let had_rows = !rows.is_empty();
         let (caches, denied) = self.read_caches(dirs, rows, demand, &system, &mut warnings);
         if caches.is_empty() && demand.only.is_none() {
-            return Err(self.nothing(denied, slabinfo_error));
+            return Err(self.nothing(denied, slabinfo_error.as_ref()));
         }
         if denied > 0 {
             warnings.push(Warning::new(
@@ -341,11 +341,9 @@ impl KernelSource {
         (caches, denied)
     }
 
-    fn nothing(&self, denied: usize, slabinfo: Option<io::Error>) -> Error {
+    fn nothing(&self, denied: usize, slabinfo: Option<&io::Error>) -> Error {
         let path = self.tree.root().join(SLABINFO);
-        let refused = slabinfo
-            .as_ref()
-            .is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied);
+        let refused = slabinfo.is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied);
         if denied > 0 || refused {
             return Error::Permission { path };
         }

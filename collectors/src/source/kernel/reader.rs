@@ -86,11 +86,11 @@ impl<'a> Reader<'a> {
             match self.text(&dir.id, &attribute) {
                 Ok(text) => {
                     read += 1;
-                    self.store(dir, cache, &attribute, &text, plan, warnings);
+                    store_text(dir, cache, &attribute, &text, plan, warnings);
                 }
                 Err(error) => {
                     denied += u32::from(error.kind() == io::ErrorKind::PermissionDenied);
-                    self.unreadable(dir, &attribute, &error, warnings);
+                    unreadable(dir, &attribute, &error, warnings);
                 }
             }
         }
@@ -102,51 +102,49 @@ impl<'a> Reader<'a> {
             _ => Outcome::Read,
         }
     }
+}
 
-    fn store(
-        &self,
-        dir: &CacheDir,
-        cache: &mut Cache,
-        attribute: &Attribute,
-        text: &str,
-        plan: Plan<'_>,
-        warnings: &mut Warnings,
-    ) {
-        // A saved tree may hold an empty file where the attribute could not be read.
-        if text.is_empty() && attribute.form != Form::Ctor {
-            return;
-        }
-        if !attributes::store(cache, attribute, text) {
-            let shown: String = text.trim_end().chars().take(40).collect();
-            warnings.push(
-                Warning::new(
-                    WarningCode::BrokenValue,
-                    format!("not understood: {shown:?}"),
-                )
-                .in_file(format!("{}/{}", dir.id, attribute.name)),
-            );
-        }
-        if plan.live && attribute.form == Form::Nodes(Quantity::Partial) {
-            without_a_walk(cache);
-        }
+fn store_text(
+    dir: &CacheDir,
+    cache: &mut Cache,
+    attribute: &Attribute,
+    text: &str,
+    plan: Plan<'_>,
+    warnings: &mut Warnings,
+) {
+    // A saved tree may hold an empty file where the attribute could not be read.
+    if text.is_empty() && attribute.form != Form::Ctor {
+        return;
     }
+    if !attributes::store(cache, attribute, text) {
+        let shown: String = text.trim_end().chars().take(40).collect();
+        warnings.push(
+            Warning::new(
+                WarningCode::BrokenValue,
+                format!("not understood: {shown:?}"),
+            )
+            .in_file(format!("{}/{}", dir.id, attribute.name)),
+        );
+    }
+    if plan.live && attribute.form == Form::Nodes(Quantity::Partial) {
+        without_a_walk(cache);
+    }
+}
 
-    /// A missing file is normal: another kernel, or a cache that went away.
-    fn unreadable(
-        &self,
-        dir: &CacheDir,
-        attribute: &Attribute,
-        error: &io::Error,
-        warnings: &mut Warnings,
-    ) {
-        let gone = error.kind() == io::ErrorKind::NotFound
-            || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error());
-        if !gone && error.kind() != io::ErrorKind::PermissionDenied {
-            warnings.push(
-                Warning::new(WarningCode::Unreadable, error.to_string())
-                    .in_file(format!("{}/{}", dir.id, attribute.name)),
-            );
-        }
+/// A missing file is normal: another kernel, or a cache that went away.
+fn unreadable(
+    dir: &CacheDir,
+    attribute: &Attribute,
+    error: &io::Error,
+    warnings: &mut Warnings,
+) {
+    let gone = error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error());
+    if !gone && error.kind() != io::ErrorKind::PermissionDenied {
+        warnings.push(
+            Warning::new(WarningCode::Unreadable, error.to_string())
+                .in_file(format!("{}/{}", dir.id, attribute.name)),
+        );
     }
 }
 

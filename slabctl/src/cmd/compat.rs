@@ -1,0 +1,37 @@
+//! Runs as another tool: by the name of a link, or as `slabctl compat NAME`.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::Path;
+
+use collectors::source::Source;
+
+use super::Context;
+use crate::compat::{self, Tool};
+use crate::fail::{Failure, Status};
+use crate::open;
+
+/// `slabctl compat TOOL [OPTIONS]`.
+pub(crate) fn from_command(context: &Context, mut args: Vec<OsString>) -> anyhow::Result<Status> {
+    let name = args.remove(0);
+    let Some(tool) = Tool::from_name(&name) else {
+        let error = format!("compat: no tool {:?}", name.to_string_lossy());
+        return Err(Failure::usage(error).hint("slabinfo and slabtop are known").into());
+    };
+    run_with(tool, args, context.global.from.as_deref())
+}
+
+/// Called through a link.
+pub(crate) fn run(tool: Tool, args: Vec<OsString>) -> anyhow::Result<Status> {
+    run_with(tool, args, None)
+}
+
+fn run_with(tool: Tool, args: Vec<OsString>, from: Option<&Path>) -> anyhow::Result<Status> {
+    let mut open = |path: Option<&Path>| -> anyhow::Result<Box<dyn Source>> {
+        Ok(open::at(path.or(from), None)?)
+    };
+    let mut out = Context::out();
+    let code = compat::run(tool, args, &mut open, &mut out, &mut std::io::stderr().lock())?;
+    out.flush()?;
+    Ok(Status::from_code(code))
+}

@@ -1,0 +1,335 @@
+//! `slabctl report`: tables of caches, in every mode of the kernel's slabinfo.
+
+mod activity;
+mod aliases;
+mod debug;
+mod families;
+mod list;
+mod numa;
+mod totals;
+pub(crate) mod tracking;
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use collectors::columns;
+use collectors::filter::Filter;
+use collectors::model::{Flag, Snapshot};
+use collectors::source::{Demand, Source};
+
+use super::select::{Chosen, Selection, column};
+use super::{Context, show};
+use crate::cli::{Cli, Command, Format, Report};
+use crate::fail::{Failure, Status};
+use crate::output::table::Table;
+use crate::output::{json, jsonl};
+use crate::{interval, open};
+
+/// The report that `slabctl` alone gives.
+pub(crate) fn plain() -> Report {
+    let cli = <Cli as clap::Parser>::parse_from(["slabctl", "report"]);
+    match cli.command {
+        Some(Command::Report(report)) => *report,
+        _ => unreachable!("the words above are the report command"),
+    }
+}
+
+/// Which table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    List,
+    Aliases,
+    Names,
+    Activity,
+    Numa,
+    Totals,
+    Xtotals,
+    Detail,
+    Tracking,
+    Families,
+    Debug,
+}
+
+/// The options after they were understood.
+struct Plan {
+    kind: Kind,
+    columns: Vec<&'static columns::Column>,
+    selection: Selection,
+    demand: Demand,
+}
+
+/// Runs the command, once or with `--watch` again and again.
+pub(crate) fn run(context: &Context, args: &Report) -> anyhow::Result<Status> {
+    if args.list_columns {
+        return list::columns(context);
+    }
+    let plan = plan(context, args)?;
+    let mut source = open::source(&context.global)?;
+    let Some(every) = &args.watch else {
+        let snapshot = source.sample(&plan.demand).map_err(open::with_hints)?;
+        let mut out = Context::out();
+        show_once(context, args, &plan, &snapshot, source.is_live(), &mut out)?;
+        out.flush()?;
+        open::say_warnings(&context.global, &snapshot);
+        // One-shot: the kernel closes the attribute files at exit, all at once.
+        std::mem::forget(source);
+        return Ok(Status::Ok);
+    };
+    watch(context, args, &plan, &mut *source, interval::parse(every)?)
+}
+
+fn watch(
+    context: &Context,
+    args: &Report,
+    plan: &Plan,
+    source: &mut dyn Source,
+    every: Duration,
+) -> anyhow::Result<Status> {
+    if !source.is_live() {
+        return Err(Failure::usage("--watch needs a live source: a saved file does not change").into());
+    }
+    let start = Instant::now();
+    for round in 1u32.. {
+        let snapshot = source.sample(&plan.demand).map_err(open::with_hints)?;
+        let mut out = Context::out();
+        if context.screen.terminal && context.global.format() == Format::Table {
+            // Home, then clear below: no flicker, and nothing in the scroll-back.
+            write!(out, "\x1b[H\x1b[J")?;
+        }
+        if context.global.format() == Format::Table {
+            let now = jiff::Zoned::now();
+            writeln!(out, "{}", now.strftime("%Y-%m-%d %H:%M:%S %z"))?;
+        }
+        show_once(context, args, plan, &snapshot, true, &mut out)?;
+        if context.global.format() == Format::Table && !context.screen.terminal {
+            writeln!(out)?;
+        }
+        out.flush()?;
+        drop(out);
+        if round == 1 {
+            open::say_warnings(&context.global, &snapshot);
+        }
+        if args.count.is_some_and(|count| u64::from(round) >= count) {
+            break;
+        }
+        // From the monotonic clock, so that rounds do not drift.
+        let next = start + every.saturating_mul(round);
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+    Ok(Status::Ok)
+}
+
+fn kind(args: &Report) -> Kind {
+    let mode = &args.mode;
+    let table = [
+        (mode.aliases, Kind::Aliases),
+        (mode.names, Kind::Names),
+        (mode.activity, Kind::Activity),
+        (mode.numa, Kind::Numa),
+        (mode.totals, Kind::Totals),
+        (mode.xtotals, Kind::Xtotals),
+        (mode.detail, Kind::Detail),
+        (mode.tracking, Kind::Tracking),
+        (mode.families, Kind::Families),
+        (mode.debug, Kind::Debug),
+    ];
+    table
+        .into_iter()
+        .find_map(|(on, kind)| on.then_some(kind))
+        .unwrap_or(Kind::List)
+}
+
+fn plan(context: &Context, args: &Report) -> Result<Plan, Failure> {
+    let mode = &args.mode;
+    let kind = kind(args);
+    let sort = match kind {
+        Kind::Activity => "activity",
+        Kind::Numa | Kind::Families | Kind::Totals | Kind::Xtotals => "memory",
+        _ if mode.loss => "loss",
+        _ if mode.partial => "partial",
+        _ if mode.size || mode.unreclaimable => "memory",
+        _ => "name",
+    };
+    let mut selection = Selection::new(&args.patterns, &args.select, Some(sort))?;
+    if mode.unreclaimable {
+        selection = selection.and(Filter::parse("reclaim=no")?);
+    }
+    if mode.empty {
+        selection = selection.and(Filter::parse("slabs=0")?);
+    }
+    let format = context.global.format();
+    let people = matches!(format, Format::Table | Format::Md);
+    let named = args.select.filter.is_some() || !args.patterns.is_empty();
+    selection.hide_empty = people && !args.all && !mode.empty && !named && kind != Kind::Aliases;
+    let columns = columns_of(args, kind)?;
+    let mut demand = demand(context, kind, &columns);
+    selection.ask(&mut demand);
+    demand.exact = args.exact;
+    demand.walk_limit = args.walk_limit;
+    Ok(Plan {
+        kind,
+        columns,
+        selection,
+        demand,
+    })
+}
+
+/// The mode's columns, or the ones named; `+name` adds one to the mode's.
+fn columns_of(args: &Report, kind: Kind) -> Result<Vec<&'static columns::Column>, Failure> {
+    const LOSS: &[&str] = &[
+        "name", "objects", "object_size", "slab_size", "memory", "used", "loss", "slack", "free",
+        "padding", "utilization",
+    ];
+    if !args.columns.is_empty() && kind != Kind::List {
+        return Err(Failure::usage("--columns goes with the list, not with this mode"));
+    }
+    let own = if args.mode.loss { LOSS } else { columns::DEFAULT };
+    let adds = args.columns.iter().all(|c| c.starts_with('+'));
+    let own = own.iter().copied().filter(|_| adds);
+    own.chain(args.columns.iter().map(|c| c.trim_start_matches('+')))
+        .filter(|name| !name.is_empty())
+        .map(column)
+        .collect()
+}
+
+fn demand(context: &Context, kind: Kind, columns: &[&columns::Column]) -> Demand {
+    if matches!(context.global.format(), Format::Json | Format::Jsonl) {
+        return Demand::everything();
+    }
+    let mut demand = Demand::names();
+    let ask = |names: &[&str], demand: &mut Demand| {
+        for name in names {
+            if let Some(column) = columns::find(name) {
+                column.ask(demand);
+            }
+        }
+    };
+    match kind {
+        Kind::List | Kind::Names => columns.iter().for_each(|c| c.ask(&mut demand)),
+        Kind::Aliases => {}
+        Kind::Activity => ask(&["activity", "order", "objects"], &mut demand),
+        Kind::Numa => {
+            demand.nodes = true;
+            ask(&["slabs", "partial", "objects", "total_objects", "memory"], &mut demand);
+        }
+        Kind::Totals | Kind::Families => {
+            ask(&["loss", "slack", "free", "padding", "partial", "reclaim"], &mut demand);
+        }
+        Kind::Xtotals => ask(&["loss", "partial", "objects_partial"], &mut demand),
+        Kind::Detail => demand = Demand::everything(),
+        Kind::Tracking => {
+            demand.sites = true;
+            ask(&["store_user"], &mut demand);
+        }
+        Kind::Debug => {
+            demand.flags = Flag::ALL.to_vec();
+            ask(&["object_size", "slab_size"], &mut demand);
+        }
+    }
+    demand
+}
+
+fn show_once(
+    context: &Context,
+    args: &Report,
+    plan: &Plan,
+    snapshot: &Snapshot,
+    live: bool,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let chosen = plan.selection.rows(snapshot);
+    let caches: Vec<_> = chosen.rows.iter().map(|row| row.cache).collect();
+    match context.global.format() {
+        Format::Json => {
+            let now = live.then(jiff::Timestamp::now);
+            json::write(out, &json::report(snapshot, &caches, now))?;
+            return Ok(());
+        }
+        Format::Jsonl => {
+            jsonl::write(out, &caches, snapshot.system.page_size)?;
+            return Ok(());
+        }
+        Format::Table | Format::Csv | Format::Md => {}
+    }
+    let table = match plan.kind {
+        Kind::Detail => return show::details(context, snapshot, &caches, out),
+        Kind::Tracking => return tracking::write(context, &chosen, out),
+        Kind::List => list::table(context, &plan.columns, &chosen),
+        Kind::Names => list::by_name(context, &plan.columns, &chosen),
+        Kind::Aliases => aliases::table(&chosen),
+        Kind::Activity => activity::table(context, snapshot, &chosen),
+        Kind::Numa => numa::table(context, snapshot, &chosen),
+        Kind::Totals => totals::table(context, snapshot, &caches),
+        Kind::Xtotals => totals::extended(context, snapshot, &caches),
+        Kind::Families => families::table(context, snapshot, &caches),
+        Kind::Debug => debug::table(&chosen),
+    };
+    write_table(context, &table, out)?;
+    say_chosen(context, args, plan, snapshot, &chosen);
+    Ok(())
+}
+
+/// Writes a table in the form asked for.
+pub(crate) fn write_table(
+    context: &Context,
+    table: &Table,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    match context.global.format() {
+        Format::Csv => table.write_csv(out)?,
+        Format::Md => table.write_markdown(out)?,
+        _ => {
+            let hidden = table.write(out, &context.screen)?;
+            if !hidden.is_empty() {
+                out.flush()?;
+                context.note(&format!(
+                    "the terminal is too narrow for {} (--columns chooses)",
+                    hidden.join(", ")
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Says what is not shown and where the figures are from.
+fn say_chosen(context: &Context, args: &Report, plan: &Plan, snapshot: &Snapshot, chosen: &Chosen<'_>) {
+    if args.watch.is_some() {
+        return;
+    }
+    if chosen.matched == 0 && !plan.selection.is_all() {
+        context.note(&format!(
+            "no cache of {} passes the filter",
+            snapshot.caches.len()
+        ));
+    } else if chosen.empty > 0 || chosen.cut > 0 {
+        let mut parts = Vec::new();
+        if chosen.empty > 0 {
+            parts.push(format!("{} empty hidden (--all)", chosen.empty));
+        }
+        if chosen.cut > 0 {
+            parts.push(format!("{} more not shown (--top)", chosen.cut));
+        }
+        context.note(&format!(
+            "{} of {} caches: {}",
+            chosen.rows.len(),
+            snapshot.caches.len(),
+            parts.join(", ")
+        ));
+    }
+    for layer in &snapshot.origin.layers {
+        if layer.gave.is_empty() {
+            continue;
+        }
+        let wanted = plan.demand.quantities;
+        let fields: Vec<_> = layer
+            .gave
+            .iter()
+            .filter(|q| wanted.contains(*q))
+            .map(collectors::model::Quantity::name)
+            .collect();
+        if !fields.is_empty() {
+            context.note(&format!("from {}: {}", layer.file, fields.join(", ")));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Slabs, partial slabs and memory per NUMA node.
+
+use std::collections::BTreeSet;
+
+use collectors::model::{Approx, NodeId, Snapshot, Unit};
+
+use crate::cmd::select::Chosen;
+use crate::cmd::{Context, cells};
+use crate::output::table::{Cell, Head, Table};
+
+/// One line a cache, three columns a node.
+pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>) -> Table {
+    let parts = chosen.rows.iter().flat_map(|row| &row.cache.nodes);
+    let nodes: BTreeSet<NodeId> = parts.map(|part| part.node).collect();
+    let mut heads = vec![Head::left("Name"), Head::right("Slabs").key("slabs")];
+    for node in &nodes {
+        let n = node.0;
+        for (title, key) in [("slabs", "slabs"), ("part", "partial"), ("space", "memory")] {
+            heads.push(Head::right(&format!("N{n} {title}")).key(&format!("n{n}_{key}")));
+        }
+    }
+    let mut table = Table::new(heads);
+    let scale = context.global.scale();
+    for row in &chosen.rows {
+        let count = |value: Option<u64>| cells::maybe(value.map(Approx::exact), Unit::Count, scale);
+        let mut line = vec![
+            Cell::text(&*row.cache.name),
+            count(row.cache.slabs().map(|s| s.value.get())),
+        ];
+        for node in &nodes {
+            // A node that no list of this cache names has none of it.
+            let part = row.cache.nodes.iter().find(|p| p.node == *node);
+            let known = !row.cache.nodes.is_empty();
+            let zero = known.then_some(0);
+            let of = |value: Option<u64>| if part.is_some() { value } else { zero };
+            let slabs = of(part.and_then(|p| p.slabs).map(|s| s.get()));
+            let slab_bytes = row
+                .cache
+                .pages_per_slab()
+                .and_then(|pages| pages.checked_mul(snapshot.system.page_size));
+            let memory = slabs.zip(slab_bytes).and_then(|(n, b)| n.checked_mul(b));
+            line.push(count(slabs));
+            line.push(count(of(part.and_then(|p| p.partial).map(|s| s.get()))));
+            line.push(cells::maybe(memory.map(Approx::exact), Unit::Bytes, scale));
+        }
+        table.row(line);
+    }
+    if nodes.is_empty() {
+        context.note("no figures per node in this source (/proc/slabinfo has none)");
+    }
+    table
+}

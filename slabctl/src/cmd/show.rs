@@ -1,0 +1,381 @@
+//! `slabctl show CACHE`: everything known about one cache, on one page.
+
+use std::io::Write;
+
+use collectors::analysis::{Usage, groups};
+use collectors::columns::{self, Row, Value};
+use collectors::model::{Cache, Ctor, Flag, Quantity, SiteKind, Snapshot, Unit};
+use collectors::source::Demand;
+
+use super::report::tracking;
+use super::{Context, cells, report};
+use crate::cli::{Format, Section, Show};
+use crate::fail::{Failure, Status};
+use crate::open;
+use crate::output::table::{Cell, Head, Table};
+use crate::output::{json, jsonl, text};
+
+const SECTIONS: [Section; 5] = [
+    Section::Info,
+    Section::Aliases,
+    Section::Numa,
+    Section::Cpus,
+    Section::Sites,
+];
+
+/// Runs the command.
+pub(crate) fn run(context: &Context, args: &Show) -> anyhow::Result<Status> {
+    let mut demand = Demand::everything();
+    demand.exact = args.exact;
+    demand.sites = true;
+    demand.only = Some(vec![args.cache.clone()]);
+    let mut source = open::source(&context.global)?;
+    let snapshot = source.sample(&demand).map_err(open::with_hints)?;
+    let caches: Vec<&Cache> = snapshot.named(&args.cache).collect();
+    if caches.is_empty() {
+        return Err(no_such(context, &args.cache).into());
+    }
+    let mut out = Context::out();
+    match context.global.format() {
+        Format::Json => {
+            let now = source.is_live().then(jiff::Timestamp::now);
+            json::write(&mut out, &json::report(&snapshot, &caches, now))?;
+        }
+        Format::Jsonl => jsonl::write(&mut out, &caches, snapshot.system.page_size)?,
+        Format::Csv | Format::Md => {
+            for cache in &caches {
+                report::write_table(context, &figures(context, &snapshot, cache), &mut out)?;
+            }
+        }
+        Format::Table => {
+            let sections = if args.section.is_empty() {
+                &SECTIONS[..]
+            } else {
+                &args.section
+            };
+            pages(context, &snapshot, &caches, sections, &mut out)?;
+        }
+    }
+    out.flush()?;
+    open::say_warnings(&context.global, &snapshot);
+    Ok(Status::Ok)
+}
+
+fn no_such(context: &Context, name: &str) -> Failure {
+    let failure = Failure::new(
+        Status::NoSuchCache,
+        format!("no cache, alias or sysfs id {name:?}"),
+    );
+    let near = similar(context, name);
+    if near.is_empty() {
+        failure.hint("slabctl report --names lists every name")
+    } else {
+        failure.hint(format!("did you mean {}?", near.join(", ")))
+    }
+}
+
+/// Names that hold the word or differ by little; case does not matter.
+fn similar(context: &Context, name: &str) -> Vec<String> {
+    let Ok(snapshot) = open::sample(&context.global, &Demand::names()) else {
+        return Vec::new();
+    };
+    let wanted = name.to_ascii_lowercase();
+    let stem: String = wanted.chars().take(4).collect();
+    let mut near: Vec<(bool, String)> = snapshot
+        .caches
+        .iter()
+        .flat_map(Cache::names)
+        .map(|n| (n, n.to_ascii_lowercase()))
+        .filter(|(_, n)| n.contains(&wanted) || (stem.len() == 4 && n.starts_with(&stem)))
+        .map(|(shown, n)| (!n.contains(&wanted), text::safe(shown).into_owned()))
+        .collect();
+    near.sort();
+    near.dedup();
+    near.into_iter().take(5).map(|(_, n)| n).collect()
+}
+
+/// `slabctl report --detail`: the info page of every cache.
+pub(crate) fn details(
+    context: &Context,
+    snapshot: &Snapshot,
+    caches: &[&Cache],
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    if matches!(context.global.format(), Format::Csv | Format::Md) {
+        for cache in caches {
+            report::write_table(context, &figures(context, snapshot, cache), out)?;
+        }
+        return Ok(());
+    }
+    let sections = [Section::Info, Section::Aliases, Section::Numa, Section::Cpus];
+    pages(context, snapshot, caches, &sections, out)
+}
+
+fn pages(
+    context: &Context,
+    snapshot: &Snapshot,
+    caches: &[&Cache],
+    sections: &[Section],
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    for (number, cache) in caches.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        title(cache, out)?;
+        for section in sections {
+            match section {
+                Section::Info => info(context, snapshot, cache, out)?,
+                Section::Aliases => aliases(cache, out)?,
+                Section::Numa => numa(context, cache, out)?,
+                Section::Cpus => cpus(context, cache, out)?,
+                Section::Sites => sites(cache, out)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn title(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
+    write!(out, "{}", text::safe(&cache.name))?;
+    if let Some(id) = cache.sysfs_id.as_deref().filter(|id| *id != &*cache.name) {
+        write!(out, "  ({})", text::safe(id))?;
+    }
+    if let Some(cgroup) = &cache.cgroup {
+        write!(out, "  cgroup {}", text::safe(cgroup))?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Every figure with its unit, meaning and origin.
+fn figures(context: &Context, snapshot: &Snapshot, cache: &Cache) -> Table {
+    let scale = context.global.scale();
+    let row = Row::new(cache, snapshot.system.page_size);
+    let mut table = Table::new(vec![
+        Head::left("Figure"),
+        Head::right("Value"),
+        Head::left("From"),
+        Head::left("Meaning"),
+    ]);
+    for column in columns::all() {
+        let value = column.value(&row);
+        if value == Value::Missing || matches!(column.key, "name" | "id" | "aliases" | "source") {
+            continue;
+        }
+        let origin = Quantity::ALL.iter().find(|q| q.name() == column.key);
+        let from = match origin.and_then(|q| cache.origin(*q)) {
+            Some(layer) => Cell::text(layer.name()),
+            None if column.unit == Unit::Text => Cell::text("sysfs"),
+            None => Cell::text("computed"),
+        };
+        table.row(vec![
+            Cell::text(column.key),
+            cells::cell(column, &row, scale),
+            from,
+            Cell::text(column.doc),
+        ]);
+    }
+    table
+}
+
+fn info(
+    context: &Context,
+    snapshot: &Snapshot,
+    cache: &Cache,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let scale = context.global.scale();
+    let row = Row::new(cache, snapshot.system.page_size);
+    let show = |key: &str| columns::find(key).map_or_else(String::new, |c| cells::cell(c, &row, scale).shown);
+    let groups: [(&str, &[(&str, &str)]); 4] = [
+        ("Objects", &[("in use", "objects"), ("room for", "total_objects"), ("%Use", "object_use"), ("on partial", "objects_partial"), ("size", "object_size"), ("slot", "slab_size"), ("align", "align"), ("usercopy", "usersize")]),
+        ("Slabs", &[("held", "slabs"), ("partial", "partial"), ("cpu", "cpu_slabs"), ("cpu partial", "slabs_cpu_partial"), ("free objects there", "objects_cpu_partial"), ("objects each", "objs_per_slab"), ("order", "order")]),
+        ("Memory", &[("held", "memory"), ("used", "used"), ("loss", "loss"), ("slack", "slack"), ("free", "free"), ("padding", "padding"), ("%Ef", "utilization")]),
+        ("Limits", &[("min_partial", "min_partial"), ("cpu_partial", "cpu_partial"), ("sheaf_capacity", "sheaf_capacity"), ("defrag_ratio", "remote_node_defrag_ratio")]),
+    ];
+    for (name, figures) in groups {
+        let parts: Vec<String> = figures
+            .iter()
+            .map(|(label, key)| format!("{label} {}", show(key)))
+            .collect();
+        writeln!(out, "  {name:<8} {}", parts.join(", "))?;
+    }
+    flags(cache, out)?;
+    if let Ctor::Symbol(symbol) = &cache.ctor {
+        writeln!(out, "  Ctor     {}", text::safe(symbol))?;
+    }
+    remarks(cache, &row.usage, snapshot, out)?;
+    let from: Vec<&str> = cache.layers.iter().map(collectors::model::Layer::name).collect();
+    writeln!(out, "  From     {}", from.join(", "))?;
+    Ok(())
+}
+
+fn flags(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
+    if cache.flags.is_unknown() {
+        writeln!(out, "  Flags    - (not in this source)")?;
+        return Ok(());
+    }
+    let known = |wanted: Option<bool>| {
+        let flags = Flag::ALL.iter().filter(|f| cache.flags.get(**f) == wanted);
+        flags.map(|f| f.name()).collect::<Vec<_>>().join(" ")
+    };
+    let (set, unknown) = (known(Some(true)), known(None));
+    let set = if set.is_empty() { "none" } else { &set };
+    write!(out, "  Flags    {set}")?;
+    if !unknown.is_empty() {
+        write!(out, "  (unknown: {unknown})")?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+/// What a reader should know about these figures.
+fn remarks(
+    cache: &Cache,
+    usage: &Usage,
+    snapshot: &Snapshot,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let mut remarks = Vec::new();
+    if let Some(parked) = parked_at_most(cache, snapshot) {
+        remarks.push(format!(
+            "objects in use include free ones parked near CPUs: at most {parked}"
+        ));
+    }
+    if let Some(deficit) = usage.fallback_deficit.filter(|d| d.get() > 0) {
+        remarks.push(format!(
+            "slabs of a smaller fallback order are among these ({deficit} objects fewer than slabs x objects each): memory is an upper bound"
+        ));
+    }
+    if let Some(class) = groups::kmalloc_class(&cache.name) {
+        remarks.push(format!(
+            "a kmalloc cache: any code may own these objects of up to {} bytes",
+            class.size
+        ));
+    }
+    for remark in remarks {
+        writeln!(out, "  Note     {remark}")?;
+    }
+    Ok(())
+}
+
+/// Upper bound of free objects that `objects` counts as in use: sheaves and
+/// barns hold `capacity * (3 * cpus + 10 * nodes)` at the most (mm/slub.c,
+/// Linux 6.18: main, spare and rcu_free sheaf, ten full ones in a barn); CPU
+/// slabs and CPU partial lists hold less than their slabs' objects.
+fn parked_at_most(cache: &Cache, snapshot: &Snapshot) -> Option<u64> {
+    let value = |q| cache.get(q).map(|f| f.value);
+    let sheaves = || {
+        let capacity = value(Quantity::SheafCapacity).filter(|c| *c > 0)?;
+        let cpus = u64::from(snapshot.system.cpus?);
+        let nodes = u64::from(snapshot.system.nodes?);
+        capacity.checked_mul(cpus.checked_mul(3)?.checked_add(nodes.checked_mul(10)?)?)
+    };
+    let slabs = || value(Quantity::CpuSlabs)?.checked_mul(value(Quantity::ObjsPerSlab)?);
+    let bound = sheaves().unwrap_or(0).saturating_add(slabs().unwrap_or(0));
+    let bound = bound.min(value(Quantity::Objects)?);
+    (bound > 0).then_some(bound)
+}
+
+fn aliases(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
+    match &cache.aliases {
+        None => writeln!(out, "  Aliases  - (not in this source)")?,
+        Some(list) if list.is_empty() => {
+            let why = match cache.is_mergeable() {
+                Some(true) => "none; others may be merged into it",
+                _ => "none",
+            };
+            writeln!(out, "  Aliases  {why}")?;
+        }
+        Some(list) => {
+            writeln!(out, "  Aliases  {}", text::safe(&list.join(" ")))?;
+            writeln!(
+                out,
+                "  Note     these names share the cache: its objects may be of any of them; boot with slab_nomerge (slub_nomerge before 6.9), or slab_debug=U,NAME for one, to tell them apart"
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
+    if cache.nodes.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(
+        ["Node", "Slabs", "Partial", "Cpu", "Objects", "Total", "ObjPart"]
+            .map(Head::right)
+            .to_vec(),
+    );
+    for part in &cache.nodes {
+        let count = |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
+        table.row(vec![
+            Cell::text(part.node.0.to_string()),
+            count(part.slabs.map(|s| s.get())),
+            count(part.partial.map(|s| s.get())),
+            count(part.cpu_slabs.map(|s| s.get())),
+            count(part.objects.map(|o| o.get())),
+            count(part.total_objects.map(|o| o.get())),
+            count(part.objects_partial.map(|o| o.get())),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, &context.screen)?;
+    Ok(())
+}
+
+fn cpus(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
+    if !cache.cpus.is_empty() {
+        let mut table = Table::new(
+            ["CPU", "Partial slabs", "Free objects"].map(Head::right).to_vec(),
+        );
+        for part in &cache.cpus {
+            let count = |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
+            table.row(vec![
+                Cell::text(part.cpu.0.to_string()),
+                count(part.slabs_cpu_partial.map(|s| s.get())),
+                count(part.objects_cpu_partial.map(|o| o.get())),
+            ]);
+        }
+        writeln!(out)?;
+        table.write(out, &context.screen)?;
+    }
+    let Some(counters) = &cache.counters else {
+        return Ok(());
+    };
+    let mut table = Table::new(vec![
+        Head::left("Counter"),
+        Head::right("Total"),
+        Head::left("Per CPU"),
+    ]);
+    for counter in counters.0.iter().filter(|c| c.total > 0) {
+        let per_cpu: Vec<String> = counter
+            .cpus
+            .iter()
+            .map(|(cpu, value)| format!("C{}={value}", cpu.0))
+            .collect();
+        table.row(vec![
+            Cell::text(counter.id.name()),
+            Cell::text(counter.total.to_string()),
+            Cell::text(per_cpu.join(" ")),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, &context.screen)?;
+    Ok(())
+}
+
+fn sites(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
+    let Some(sites) = &cache.sites else {
+        writeln!(
+            out,
+            "  Sites    - (not recorded; boot with slab_debug=U,{} to have them)",
+            text::safe(&cache.name)
+        )?;
+        return Ok(());
+    };
+    tracking::section(sites, SiteKind::Alloc, "allocated by", out)?;
+    tracking::section(sites, SiteKind::Free, "last freed by", out)?;
+    Ok(())
+}

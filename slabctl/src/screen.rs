@@ -1,0 +1,59 @@
+//! What the output is: a terminal with a width and colours, or a pipe.
+
+use std::io::IsTerminal as _;
+
+use anstyle::Style;
+
+use crate::cli::{Color, Global};
+
+/// How to write for people here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Screen {
+    /// Columns of the terminal; `None` for a pipe or file, where nothing is left out.
+    pub(crate) width: Option<usize>,
+    /// Standard output is a terminal.
+    pub(crate) terminal: bool,
+    /// Style of headings; plain where colour is off.
+    pub(crate) heading: Style,
+}
+
+impl Screen {
+    /// Looks at standard output and the options.
+    pub(crate) fn of(global: &Global) -> Self {
+        let terminal = std::io::stdout().is_terminal();
+        let colour = match global.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+            }
+        };
+        Self {
+            width: terminal.then(width).flatten(),
+            terminal,
+            heading: if colour {
+                Style::new().bold()
+            } else {
+                Style::new()
+            },
+        }
+    }
+
+    /// No colour, this width.
+    #[cfg(test)]
+    pub(crate) const fn plain(width: Option<usize>) -> Self {
+        Self {
+            width,
+            terminal: false,
+            heading: Style::new(),
+        }
+    }
+}
+
+fn width() -> Option<usize> {
+    let from_terminal = rustix::termios::tcgetwinsize(std::io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0);
+    from_terminal.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok())
+}
