@@ -158,7 +158,12 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true)]
     Compat {
         /// slabinfo or slabtop, then that tool's own options.
-        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "TOOL [OPTIONS]")]
+        #[arg(
+            required = true,
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "TOOL [OPTIONS]"
+        )]
         args: Vec<std::ffi::OsString>,
     },
 }
@@ -340,7 +345,11 @@ Examples:
   slabctl diff a.tar b.tar --threshold 10M --exit-code       status 3 when a cache grew by more")]
 pub(crate) struct Diff {
     /// The earlier capture.
-    #[arg(value_name = "A", required_unless_present = "interval", conflicts_with = "interval")]
+    #[arg(
+        value_name = "A",
+        required_unless_present = "interval",
+        conflicts_with = "interval"
+    )]
     pub(crate) before: Option<PathBuf>,
     /// The later capture; without it, the machine as it is now.
     #[arg(value_name = "B")]

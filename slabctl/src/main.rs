@@ -20,7 +20,10 @@ use fail::{Failure, Status};
 
 fn main() -> ExitCode {
     clap_complete::CompleteEnv::with_factory(cli::Cli::command).complete();
-    let result = match std::env::args_os().next().and_then(|name| compat::Tool::from_argv0(&name)) {
+    let result = match std::env::args_os()
+        .next()
+        .and_then(|name| compat::Tool::from_argv0(&name))
+    {
         Some(tool) => cmd::compat::run(tool, std::env::args_os().skip(1).collect()),
         None => cmd::run(cli::Cli::parse()),
     };

@@ -43,11 +43,15 @@ pub(crate) fn with_hints(error: Error) -> Failure {
                 .hint("the kernel lets only root read slab data: try `sudo slabctl ...`")
                 .hint("or read a saved file: slabctl report --from FILE");
             match memory_line() {
-                Some(line) => failure.hint(format!("from /proc/meminfo, which anybody may read: {line}")),
+                Some(line) => failure.hint(format!(
+                    "from /proc/meminfo, which anybody may read: {line}"
+                )),
                 None => failure,
             }
         }
-        Status::Unavailable => failure.hint("slabctl doctor tells what this kernel offers and what is missing"),
+        Status::Unavailable => {
+            failure.hint("slabctl doctor tells what this kernel offers and what is missing")
+        }
         _ => failure,
     }
 }

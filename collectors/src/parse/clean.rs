@@ -82,6 +82,10 @@ pub fn unquoted(line: &str) -> &str {
 pub fn split_file_name(line: &str) -> Option<(&str, &str)> {
     const MARK: &str = "slabinfo:";
     let word = first_word(line);
+    // Most names have no colon; looking for a byte is cheaper than for a word.
+    if !word.as_bytes().contains(&b':') {
+        return None;
+    }
     let at = word.find(MARK)?;
     let file = &line[..at + MARK.len() - 1];
     let own_name = at == 0 || matches!(line.as_bytes().get(at - 1), Some(b'/' | b'.'));

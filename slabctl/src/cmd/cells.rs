@@ -81,12 +81,21 @@ mod tests {
     #[test]
     fn estimates_are_marked_and_changes_signed() {
         let scale = Scale::Iec;
-        assert_eq!(number(Approx::estimate(5), Unit::Objects, scale).shown, "~5");
+        assert_eq!(
+            number(Approx::estimate(5), Unit::Objects, scale).shown,
+            "~5"
+        );
         assert_eq!(number(Approx::exact(192), Unit::Bytes, scale).shown, "192");
-        assert_eq!(number(Approx::exact(1 << 20), Unit::Bytes, scale).shown, "1.00M");
+        assert_eq!(
+            number(Approx::exact(1 << 20), Unit::Bytes, scale).shown,
+            "1.00M"
+        );
         assert_eq!(percent(Approx::exact(0.749)).shown, "74.9");
         let change = delta(Some(Approx::exact(-(3 << 20))), Unit::Bytes, scale);
-        assert_eq!((change.shown.as_str(), change.exact.as_str()), ("-3.00M", "-3145728"));
+        assert_eq!(
+            (change.shown.as_str(), change.exact.as_str()),
+            ("-3.00M", "-3145728")
+        );
         assert_eq!(delta(None, Unit::Bytes, scale).shown, "-");
     }
 }

@@ -16,7 +16,9 @@ pub(crate) fn from_command(context: &Context, mut args: Vec<OsString>) -> anyhow
     let name = args.remove(0);
     let Some(tool) = Tool::from_name(&name) else {
         let error = format!("compat: no tool {:?}", name.to_string_lossy());
-        return Err(Failure::usage(error).hint("slabinfo and slabtop are known").into());
+        return Err(Failure::usage(error)
+            .hint("slabinfo and slabtop are known")
+            .into());
     };
     run_with(tool, args, context.global.from.as_deref())
 }
@@ -31,7 +33,13 @@ fn run_with(tool: Tool, args: Vec<OsString>, from: Option<&Path>) -> anyhow::Res
         Ok(open::at(path.or(from), None)?)
     };
     let mut out = Context::out();
-    let code = compat::run(tool, args, &mut open, &mut out, &mut std::io::stderr().lock())?;
+    let code = compat::run(
+        tool,
+        args,
+        &mut open,
+        &mut out,
+        &mut std::io::stderr().lock(),
+    )?;
     out.flush()?;
     Ok(Status::from_code(code))
 }

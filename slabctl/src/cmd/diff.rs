@@ -73,7 +73,10 @@ fn snapshots(
         let wait = interval::parse(text)?;
         let mut source = open::source(&context.global)?;
         if !source.is_live() {
-            return Err(Failure::usage("--interval needs a live source: a saved file does not change").into());
+            return Err(Failure::usage(
+                "--interval needs a live source: a saved file does not change",
+            )
+            .into());
         }
         let before = source.sample(&demand).map_err(open::with_hints)?;
         let start = std::time::Instant::now();
@@ -163,7 +166,11 @@ impl Order {
             };
             let names = a.name.cmp(&b.name);
             let by_name = matches!(self, Self::Name);
-            order.then(if by_name && reverse { names.reverse() } else { names })
+            order.then(if by_name && reverse {
+                names.reverse()
+            } else {
+                names
+            })
         });
     }
 }
@@ -188,9 +195,15 @@ fn bad_threshold(text: &str) -> Failure {
 fn is_changed(row: &DiffRow) -> bool {
     let c = &row.changes;
     row.presence != Presence::Both
-        || [&c.objects, &c.total_objects, &c.slabs, &c.partial, &c.memory]
-            .iter()
-            .any(|change| change.delta.is_some_and(|d| d.value != 0))
+        || [
+            &c.objects,
+            &c.total_objects,
+            &c.slabs,
+            &c.partial,
+            &c.memory,
+        ]
+        .iter()
+        .any(|change| change.delta.is_some_and(|d| d.value != 0))
 }
 
 /// A filter holds when it holds for either side.
@@ -261,7 +274,10 @@ fn say(context: &Context, diff: &Diff, total: usize, before: &Snapshot, after: &
         context.note("the time between the two is not known (--elapsed gives growth per hour)");
     }
     if diff.rows.len() < total {
-        context.note(&format!("{} more not shown (--top)", total - diff.rows.len()));
+        context.note(&format!(
+            "{} more not shown (--top)",
+            total - diff.rows.len()
+        ));
     }
     if total == 0 {
         context.note("nothing to show");
@@ -271,6 +287,9 @@ fn say(context: &Context, diff: &Diff, total: usize, before: &Snapshot, after: &
         open::say_warnings(&context.global, after);
     }
     for warning in &diff.warnings {
-        context.note(&format!("warning: {}", crate::output::text::one_line(&warning.to_string())));
+        context.note(&format!(
+            "warning: {}",
+            crate::output::text::one_line(&warning.to_string())
+        ));
     }
 }

@@ -73,7 +73,11 @@ pub(crate) fn run(dir: Option<&Path>) -> anyhow::Result<Status> {
     write_page(&command, "slabctl", dir)?;
     for sub in built.get_subcommands().filter(|c| c.get_name() != "help") {
         let name = format!("slabctl-{}", sub.get_name());
-        write_page(&sub.clone().name(name.clone()), &name, dir)?;
+        let page = sub
+            .clone()
+            .display_name(&name)
+            .bin_name(format!("slabctl {}", sub.get_name()));
+        write_page(&page, &name, dir)?;
     }
     Ok(Status::Ok)
 }

@@ -80,9 +80,7 @@ impl Selection {
             .collect();
         let matched = rows.len();
         if self.hide_empty {
-            rows.retain(|row| {
-                collectors::analysis::totals::is_empty(row.cache) != Some(true)
-            });
+            rows.retain(|row| collectors::analysis::totals::is_empty(row.cache) != Some(true));
         }
         let empty = matched - rows.len();
         match self.sort {

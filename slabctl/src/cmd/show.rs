@@ -4,7 +4,7 @@ use std::io::Write;
 
 use collectors::analysis::{Usage, groups};
 use collectors::columns::{self, Row, Value};
-use collectors::model::{Cache, Ctor, Flag, Quantity, SiteKind, Snapshot, Unit};
+use collectors::model::{Cache, Ctor, Flag, Objects, Quantity, SiteKind, Slabs, Snapshot, Unit};
 use collectors::source::Demand;
 
 use super::report::tracking;
@@ -107,7 +107,12 @@ pub(crate) fn details(
         }
         return Ok(());
     }
-    let sections = [Section::Info, Section::Aliases, Section::Numa, Section::Cpus];
+    let sections = [
+        Section::Info,
+        Section::Aliases,
+        Section::Numa,
+        Section::Cpus,
+    ];
     pages(context, snapshot, caches, &sections, out)
 }
 
@@ -187,12 +192,56 @@ fn info(
 ) -> anyhow::Result<()> {
     let scale = context.global.scale();
     let row = Row::new(cache, snapshot.system.page_size);
-    let show = |key: &str| columns::find(key).map_or_else(String::new, |c| cells::cell(c, &row, scale).shown);
+    let show = |key: &str| {
+        columns::find(key).map_or_else(String::new, |c| cells::cell(c, &row, scale).shown)
+    };
     let groups: [(&str, &[(&str, &str)]); 4] = [
-        ("Objects", &[("in use", "objects"), ("room for", "total_objects"), ("%Use", "object_use"), ("on partial", "objects_partial"), ("size", "object_size"), ("slot", "slab_size"), ("align", "align"), ("usercopy", "usersize")]),
-        ("Slabs", &[("held", "slabs"), ("partial", "partial"), ("cpu", "cpu_slabs"), ("cpu partial", "slabs_cpu_partial"), ("free objects there", "objects_cpu_partial"), ("objects each", "objs_per_slab"), ("order", "order")]),
-        ("Memory", &[("held", "memory"), ("used", "used"), ("loss", "loss"), ("slack", "slack"), ("free", "free"), ("padding", "padding"), ("%Ef", "utilization")]),
-        ("Limits", &[("min_partial", "min_partial"), ("cpu_partial", "cpu_partial"), ("sheaf_capacity", "sheaf_capacity"), ("defrag_ratio", "remote_node_defrag_ratio")]),
+        (
+            "Objects",
+            &[
+                ("in use", "objects"),
+                ("room for", "total_objects"),
+                ("%Use", "object_use"),
+                ("on partial", "objects_partial"),
+                ("size", "object_size"),
+                ("slot", "slab_size"),
+                ("align", "align"),
+                ("usercopy", "usersize"),
+            ],
+        ),
+        (
+            "Slabs",
+            &[
+                ("held", "slabs"),
+                ("partial", "partial"),
+                ("cpu", "cpu_slabs"),
+                ("cpu partial", "slabs_cpu_partial"),
+                ("free objects there", "objects_cpu_partial"),
+                ("objects each", "objs_per_slab"),
+                ("order", "order"),
+            ],
+        ),
+        (
+            "Memory",
+            &[
+                ("held", "memory"),
+                ("used", "used"),
+                ("loss", "loss"),
+                ("slack", "slack"),
+                ("free", "free"),
+                ("padding", "padding"),
+                ("%Ef", "utilization"),
+            ],
+        ),
+        (
+            "Limits",
+            &[
+                ("min_partial", "min_partial"),
+                ("cpu_partial", "cpu_partial"),
+                ("sheaf_capacity", "sheaf_capacity"),
+                ("defrag_ratio", "remote_node_defrag_ratio"),
+            ],
+        ),
     ];
     for (name, figures) in groups {
         let parts: Vec<String> = figures
@@ -206,7 +255,11 @@ fn info(
         writeln!(out, "  Ctor     {}", text::safe(symbol))?;
     }
     remarks(cache, &row.usage, snapshot, out)?;
-    let from: Vec<&str> = cache.layers.iter().map(collectors::model::Layer::name).collect();
+    let from: Vec<&str> = cache
+        .layers
+        .iter()
+        .map(collectors::model::Layer::name)
+        .collect();
     writeln!(out, "  From     {}", from.join(", "))?;
     Ok(())
 }
@@ -304,20 +357,22 @@ fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Resul
         return Ok(());
     }
     let mut table = Table::new(
-        ["Node", "Slabs", "Partial", "Cpu", "Objects", "Total", "ObjPart"]
-            .map(Head::right)
-            .to_vec(),
+        [
+            "Node", "Slabs", "Partial", "Cpu", "Objects", "Total", "ObjPart",
+        ]
+        .map(Head::right)
+        .to_vec(),
     );
     for part in &cache.nodes {
         let count = |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
         table.row(vec![
             Cell::text(part.node.0.to_string()),
-            count(part.slabs.map(|s| s.get())),
-            count(part.partial.map(|s| s.get())),
-            count(part.cpu_slabs.map(|s| s.get())),
-            count(part.objects.map(|o| o.get())),
-            count(part.total_objects.map(|o| o.get())),
-            count(part.objects_partial.map(|o| o.get())),
+            count(part.slabs.map(Slabs::get)),
+            count(part.partial.map(Slabs::get)),
+            count(part.cpu_slabs.map(Slabs::get)),
+            count(part.objects.map(Objects::get)),
+            count(part.total_objects.map(Objects::get)),
+            count(part.objects_partial.map(Objects::get)),
         ]);
     }
     writeln!(out)?;
@@ -328,14 +383,17 @@ fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Resul
 fn cpus(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
     if !cache.cpus.is_empty() {
         let mut table = Table::new(
-            ["CPU", "Partial slabs", "Free objects"].map(Head::right).to_vec(),
+            ["CPU", "Partial slabs", "Free objects"]
+                .map(Head::right)
+                .to_vec(),
         );
         for part in &cache.cpus {
-            let count = |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
+            let count =
+                |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
             table.row(vec![
                 Cell::text(part.cpu.0.to_string()),
-                count(part.slabs_cpu_partial.map(|s| s.get())),
-                count(part.objects_cpu_partial.map(|o| o.get())),
+                count(part.slabs_cpu_partial.map(Slabs::get)),
+                count(part.objects_cpu_partial.map(Objects::get)),
             ]);
         }
         writeln!(out)?;

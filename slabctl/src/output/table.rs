@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, TableStyle, presets};
 
 use super::text;
 use crate::screen::Screen;
@@ -87,18 +87,16 @@ impl Table {
         self.rows.push(cells);
     }
 
-    fn grid(&self, preset: &str) -> Grid {
+    fn grid(&self, style: TableStyle, padding: (u16, u16)) -> Grid {
         let mut grid = Grid::new();
-        grid.load_preset(preset)
+        grid.load_style(style)
             .set_content_arrangement(ContentArrangement::Disabled);
         grid.set_header(self.heads.iter().map(|h| text::safe(&h.title)));
         for row in &self.rows {
             grid.add_row(row.iter().map(|cell| text::safe(&cell.shown)));
         }
         for (column, head) in grid.column_iter_mut().zip(&self.heads) {
-            if preset == presets::NOTHING {
-                column.set_padding((0, 2));
-            }
+            column.set_padding(padding);
             if head.right {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -110,7 +108,7 @@ impl Table {
     /// right, never cut; their titles are returned so that it can be said.
     pub(crate) fn write(&self, out: &mut dyn Write, screen: &Screen) -> io::Result<Vec<String>> {
         let (fitting, hidden) = self.fit(screen.width);
-        let text = fitting.grid(presets::NOTHING).to_string();
+        let text = fitting.grid(presets::NOTHING, (0, 2)).to_string();
         for (number, line) in text.lines().enumerate() {
             let line = line.trim_end();
             if number == 0 {
@@ -169,7 +167,7 @@ impl Table {
         for cell in escaped.rows.iter_mut().flatten() {
             cell.shown = cell.shown.replace('|', "\\|");
         }
-        writeln!(out, "{}", escaped.grid(presets::ASCII_MARKDOWN))
+        writeln!(out, "{}", escaped.grid(presets::ASCII_MARKDOWN, (1, 1)))
     }
 
     /// RFC 4180 with a header; unknown is an empty field.
@@ -203,7 +201,11 @@ mod tests {
                 exact: "1458176".into(),
             },
         ]);
-        table.row(vec![Cell::text("a|b\x1b"), Cell::missing(), Cell::missing()]);
+        table.row(vec![
+            Cell::text("a|b\x1b"),
+            Cell::missing(),
+            Cell::missing(),
+        ]);
         table
     }
 
@@ -235,7 +237,10 @@ mod tests {
         let mut out = Vec::new();
         table().write_csv(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(text.starts_with("name,objects,memory\r\ndentry,7476,1458176\r\n"), "{text}");
+        assert!(
+            text.starts_with("name,objects,memory\r\ndentry,7476,1458176\r\n"),
+            "{text}"
+        );
         assert!(text.ends_with(",,\r\n"), "{text}");
     }
 

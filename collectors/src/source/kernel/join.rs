@@ -67,13 +67,10 @@ impl Rows {
             _ => true,
         };
         let geometry = [Quantity::SlabSize, Quantity::ObjsPerSlab, Quantity::Order];
-        candidates
-            .iter()
-            .copied()
-            .rfind(|i| {
-                self.get(*i)
-                    .is_some_and(|row| geometry.iter().all(|q| same(*q, row)))
-            })
+        candidates.iter().copied().rfind(|i| {
+            self.get(*i)
+                .is_some_and(|row| geometry.iter().all(|q| same(*q, row)))
+        })
     }
 
     /// Rows that no directory took, with their place in the text.

@@ -132,12 +132,7 @@ fn store_text(
 }
 
 /// A missing file is normal: another kernel, or a cache that went away.
-fn unreadable(
-    dir: &CacheDir,
-    attribute: &Attribute,
-    error: &io::Error,
-    warnings: &mut Warnings,
-) {
+fn unreadable(dir: &CacheDir, attribute: &Attribute, error: &io::Error, warnings: &mut Warnings) {
     let gone = error.kind() == io::ErrorKind::NotFound
         || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error());
     if !gone && error.kind() != io::ErrorKind::PermissionDenied {

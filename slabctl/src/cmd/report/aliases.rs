@@ -17,7 +17,10 @@ pub(super) fn table(chosen: &Chosen<'_>) -> Table {
             continue;
         };
         table.row(vec![
-            cache.sysfs_id.as_deref().map_or_else(Cell::missing, Cell::text),
+            cache
+                .sysfs_id
+                .as_deref()
+                .map_or_else(Cell::missing, Cell::text),
             Cell::text(&*cache.name),
             Cell::text((aliases.len() + 1).to_string()),
             Cell::text(aliases.join(" ")),

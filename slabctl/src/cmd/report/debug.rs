@@ -17,7 +17,11 @@ const OPTIONS: [(Flag, &str); 6] = [
 /// One line a cache, with the letters of slab_debug.
 pub(super) fn table(chosen: &Chosen<'_>) -> Table {
     let mut heads = vec![Head::left("Name")];
-    heads.extend(OPTIONS.iter().map(|(flag, letter)| Head::left(letter).key(flag.name())));
+    heads.extend(
+        OPTIONS
+            .iter()
+            .map(|(flag, letter)| Head::left(letter).key(flag.name())),
+    );
     heads.push(Head::right("Objsize").key("object_size"));
     heads.push(Head::right("Slot").key("slab_size"));
     heads.push(Head::right("Metadata").key("metadata"));

@@ -22,14 +22,21 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, caches: &[&Cache]) -
     for family in groups::families(&owned, snapshot.system.page_size) {
         let mut line = |variant: &str, totals: &collectors::analysis::totals::Totals| {
             let bytes = |f: Option<Approx<collectors::model::Bytes>>| {
-                cells::maybe(f.map(|f| f.map(collectors::model::Bytes::get)), Unit::Bytes, scale)
+                cells::maybe(
+                    f.map(|f| f.map(collectors::model::Bytes::get)),
+                    Unit::Bytes,
+                    scale,
+                )
             };
             table.row(vec![
                 Cell::text(family.size.to_string()),
                 Cell::text(variant),
                 Cell::text(totals.caches.to_string()),
                 cells::maybe(
-                    totals.objects.total.map(|f| f.map(collectors::model::Objects::get)),
+                    totals
+                        .objects
+                        .total
+                        .map(|f| f.map(collectors::model::Objects::get)),
                     Unit::Objects,
                     scale,
                 ),

@@ -41,10 +41,7 @@ pub(super) fn by_name(context: &Context, columns: &[&Column], chosen: &Chosen<'_
         let shared = row.cache.names().count() > 1;
         let id = row.cache.sysfs_id.as_deref().filter(|_| shared);
         for name in row.cache.names() {
-            let mut line = vec![
-                Cell::text(name),
-                id.map_or_else(Cell::missing, Cell::text),
-            ];
+            let mut line = vec![Cell::text(name), id.map_or_else(Cell::missing, Cell::text)];
             line.extend(columns.iter().map(|c| cells::cell(c, row, scale)));
             lines.push(line);
         }

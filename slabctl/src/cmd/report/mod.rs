@@ -86,7 +86,9 @@ fn watch(
     every: Duration,
 ) -> anyhow::Result<Status> {
     if !source.is_live() {
-        return Err(Failure::usage("--watch needs a live source: a saved file does not change").into());
+        return Err(
+            Failure::usage("--watch needs a live source: a saved file does not change").into(),
+        );
     }
     let start = Instant::now();
     for round in 1u32.. {
@@ -97,7 +99,7 @@ fn watch(
             write!(out, "\x1b[H\x1b[J")?;
         }
         if context.global.format() == Format::Table {
-            let now = jiff::Zoned::now();
+            let now = jiff::ZonedDateTime::now();
             writeln!(out, "{}", now.strftime("%Y-%m-%d %H:%M:%S %z"))?;
         }
         show_once(context, args, plan, &snapshot, true, &mut out)?;
@@ -177,13 +179,28 @@ fn plan(context: &Context, args: &Report) -> Result<Plan, Failure> {
 /// The mode's columns, or the ones named; `+name` adds one to the mode's.
 fn columns_of(args: &Report, kind: Kind) -> Result<Vec<&'static columns::Column>, Failure> {
     const LOSS: &[&str] = &[
-        "name", "objects", "object_size", "slab_size", "memory", "used", "loss", "slack", "free",
-        "padding", "utilization",
+        "name",
+        "objects",
+        "object_size",
+        "slab_size",
+        "memory",
+        "used",
+        "loss",
+        "slack",
+        "free",
+        "padding",
+        "utilization",
     ];
     if !args.columns.is_empty() && kind != Kind::List {
-        return Err(Failure::usage("--columns goes with the list, not with this mode"));
+        return Err(Failure::usage(
+            "--columns goes with the list, not with this mode",
+        ));
     }
-    let own = if args.mode.loss { LOSS } else { columns::DEFAULT };
+    let own = if args.mode.loss {
+        LOSS
+    } else {
+        columns::DEFAULT
+    };
     let adds = args.columns.iter().all(|c| c.starts_with('+'));
     let own = own.iter().copied().filter(|_| adds);
     own.chain(args.columns.iter().map(|c| c.trim_start_matches('+')))
@@ -210,10 +227,16 @@ fn demand(context: &Context, kind: Kind, columns: &[&columns::Column]) -> Demand
         Kind::Activity => ask(&["activity", "order", "objects"], &mut demand),
         Kind::Numa => {
             demand.nodes = true;
-            ask(&["slabs", "partial", "objects", "total_objects", "memory"], &mut demand);
+            ask(
+                &["slabs", "partial", "objects", "total_objects", "memory"],
+                &mut demand,
+            );
         }
         Kind::Totals | Kind::Families => {
-            ask(&["loss", "slack", "free", "padding", "partial", "reclaim"], &mut demand);
+            ask(
+                &["loss", "slack", "free", "padding", "partial", "reclaim"],
+                &mut demand,
+            );
         }
         Kind::Xtotals => ask(&["loss", "partial", "objects_partial"], &mut demand),
         Kind::Detail => demand = Demand::everything(),
@@ -293,7 +316,13 @@ pub(crate) fn write_table(
 }
 
 /// Says what is not shown and where the figures are from.
-fn say_chosen(context: &Context, args: &Report, plan: &Plan, snapshot: &Snapshot, chosen: &Chosen<'_>) {
+fn say_chosen(
+    context: &Context,
+    args: &Report,
+    plan: &Plan,
+    snapshot: &Snapshot,
+    chosen: &Chosen<'_>,
+) {
     if args.watch.is_some() {
         return;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use collectors::model::{Approx, NodeId, Snapshot, Unit};
+use collectors::model::{Approx, NodeId, Slabs, Snapshot, Unit};
 
 use crate::cmd::select::Chosen;
 use crate::cmd::{Context, cells};
@@ -33,14 +33,14 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
             let known = !row.cache.nodes.is_empty();
             let zero = known.then_some(0);
             let of = |value: Option<u64>| if part.is_some() { value } else { zero };
-            let slabs = of(part.and_then(|p| p.slabs).map(|s| s.get()));
+            let slabs = of(part.and_then(|p| p.slabs).map(Slabs::get));
             let slab_bytes = row
                 .cache
                 .pages_per_slab()
                 .and_then(|pages| pages.checked_mul(snapshot.system.page_size));
             let memory = slabs.zip(slab_bytes).and_then(|(n, b)| n.checked_mul(b));
             line.push(count(slabs));
-            line.push(count(of(part.and_then(|p| p.partial).map(|s| s.get()))));
+            line.push(count(of(part.and_then(|p| p.partial).map(Slabs::get))));
             line.push(cells::maybe(memory.map(Approx::exact), Unit::Bytes, scale));
         }
         table.row(line);

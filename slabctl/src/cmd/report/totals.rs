@@ -26,13 +26,32 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, caches: &[&Cache]) -
         table.row(vec![Cell::text(name), cell, Cell::text(remark)]);
     };
     line("caches", Cell::text(totals.caches.to_string()), 0);
-    line("caches, empty", Cell::text(totals.empty_caches.to_string()), 0);
-    let slabs = |f: Option<Approx<Slabs>>| cells::maybe(f.map(|f| f.map(Slabs::get)), Unit::Slabs, scale);
-    let objects = |f: Option<Approx<Objects>>| cells::maybe(f.map(|f| f.map(Objects::get)), Unit::Objects, scale);
+    line(
+        "caches, empty",
+        Cell::text(totals.empty_caches.to_string()),
+        0,
+    );
+    let slabs =
+        |f: Option<Approx<Slabs>>| cells::maybe(f.map(|f| f.map(Slabs::get)), Unit::Slabs, scale);
+    let objects = |f: Option<Approx<Objects>>| {
+        cells::maybe(f.map(|f| f.map(Objects::get)), Unit::Objects, scale)
+    };
     line("slabs", slabs(totals.slabs.total), totals.slabs.missing);
-    line("slabs, partial", slabs(totals.partial.total), totals.partial.missing);
-    line("objects in use", objects(totals.objects.total), totals.objects.missing);
-    line("objects, room for", objects(totals.total_objects.total), totals.total_objects.missing);
+    line(
+        "slabs, partial",
+        slabs(totals.partial.total),
+        totals.partial.missing,
+    );
+    line(
+        "objects in use",
+        objects(totals.objects.total),
+        totals.objects.missing,
+    );
+    line(
+        "objects, room for",
+        objects(totals.total_objects.total),
+        totals.total_objects.missing,
+    );
     for (name, sum) in [
         ("memory", &totals.memory),
         ("  used", &totals.used),
@@ -104,9 +123,15 @@ pub(super) fn extended(context: &Context, snapshot: &Snapshot, caches: &[&Cache]
             table.row(extended_line(per, row, scale));
         }
     }
-    let mut note = format!("over {} caches with slabs of {}", result.active, result.caches);
+    let mut note = format!(
+        "over {} caches with slabs of {}",
+        result.active, result.caches
+    );
     if result.unknown > 0 {
-        note = format!("{note}; {} do not tell whether they have any", result.unknown);
+        note = format!(
+            "{note}; {} do not tell whether they have any",
+            result.unknown
+        );
     }
     context.note(&note);
     table
@@ -123,7 +148,8 @@ fn extended_line(per: &str, row: &ExtendedRow, scale: Scale) -> Vec<Cell> {
     let average = match (row.average, row.unit) {
         (None, _) => Cell::missing(),
         (Some(a), Unit::Percent) => cells::percent(a),
-        (Some(a), Unit::Bytes) if a.value >= 10_000.0 => {
+        (Some(a), Unit::Bytes) if a.value >= 10_000.0 =>
+        {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,

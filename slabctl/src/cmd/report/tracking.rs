@@ -21,7 +21,10 @@ pub(super) fn write(
         };
         tracked += 1;
         writeln!(out, "{}", text::safe(&row.cache.name))?;
-        for (kind, title) in [(SiteKind::Alloc, "allocated by"), (SiteKind::Free, "last freed by")] {
+        for (kind, title) in [
+            (SiteKind::Alloc, "allocated by"),
+            (SiteKind::Free, "last freed by"),
+        ] {
             section(sites, kind, title, out)?;
         }
     }
