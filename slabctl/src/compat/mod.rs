@@ -5,12 +5,11 @@
 //! deliberate difference is listed in docs/COMPAT.md. Nothing here reads a
 //! kernel or a file: figures come as a [`Snapshot`] from a source, and nothing
 //! here writes to a kernel.
-//!
-//! [`Snapshot`]: collectors::model::Snapshot
 
 #[cfg(test)]
 mod fixture;
 pub(crate) mod getopt;
+mod printable;
 pub(crate) mod slabinfo;
 pub(crate) mod slabtop;
 
@@ -19,7 +18,11 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
-use collectors::source::Source;
+use collectors::model::Snapshot;
+use collectors::source::{Demand, Source};
+
+use crate::open;
+use crate::output::text;
 
 /// A tool whose place the program takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +128,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// Says what is wrong with a command line.
 fn usage(tool: Tool, error: &UsageError, err: &mut dyn Write) -> io::Result<u8> {
     let name = tool.name();
-    writeln!(err, "{name}: error: {error}")?;
+    writeln!(err, "{name}: error: {}", text::one_line(&error.to_string()))?;
     writeln!(err, "hint: {name} -h lists the options")?;
     Ok(Outcome::USAGE)
 }
@@ -145,9 +148,9 @@ fn run_slabinfo(
         Err(e) => return Ok(usage(Tool::Slabinfo, &e, err)?),
     };
     let mut source = open(options.from.as_deref())?;
-    let mut snapshot = source.sample(&slabinfo::first_demand(&options))?;
+    let mut snapshot = sample(source.as_mut(), &slabinfo::first_demand(&options))?;
     if let Some(more) = slabinfo::second_demand(&options, &snapshot) {
-        snapshot = source.sample(&more)?;
+        snapshot = sample(source.as_mut(), &more)?;
     }
     let outcome = slabinfo::run(&options, &snapshot, out)?;
     out.flush()?;
@@ -174,22 +177,23 @@ fn run_slabtop(
         slabtop::run_live(options, source.as_mut(), out)?;
         return Ok(0);
     }
-    let snapshot = source.sample(&slabtop::demand(&options))?;
+    let snapshot = sample(source.as_mut(), &slabtop::demand(&options))?;
     let outcome = slabtop::run(&options, &snapshot, out)?;
     out.flush()?;
     say(Tool::Slabtop, &snapshot, &outcome, err)?;
     Ok(outcome.code)
 }
 
+/// One sample, with hints when it fails.
+fn sample(source: &mut dyn Source, demand: &Demand) -> anyhow::Result<Snapshot> {
+    Ok(source.sample(demand).map_err(open::with_hints)?)
+}
+
 /// Prints the warnings of the source and the notes of the run.
-fn say(
-    tool: Tool,
-    snapshot: &collectors::model::Snapshot,
-    outcome: &Outcome,
-    err: &mut dyn Write,
-) -> io::Result<()> {
+fn say(tool: Tool, snapshot: &Snapshot, outcome: &Outcome, err: &mut dyn Write) -> io::Result<()> {
     let name = tool.name();
     for warning in &snapshot.warnings {
+        let warning = text::one_line(&warning.to_string());
         writeln!(err, "{name}: warning: {warning}")?;
     }
     let more = snapshot.warnings.suppressed();
@@ -197,7 +201,7 @@ fn say(
         writeln!(err, "{name}: warning: {more} more are not shown")?;
     }
     for note in &outcome.notes {
-        writeln!(err, "{name}: {note}")?;
+        writeln!(err, "{name}: {}", text::one_line(note))?;
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ use collectors::model::{Cache, Flag, Quantity, Snapshot};
 use collectors::source::Demand;
 
 use super::Outcome;
+use super::printable::Printable;
 use list::Columns;
 use notes::Notes;
 use options::{Mode, Sort, Switch};
@@ -145,6 +146,7 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> io::Result<Outcome> {
     let mut notes = Notes::beside(snapshot);
+    let out = &mut Printable(out);
     if let Some(pattern) = &options.pattern
         && select::matching(options, snapshot).next().is_none()
     {

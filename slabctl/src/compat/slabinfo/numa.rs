@@ -101,14 +101,15 @@ pub(crate) fn print(
     table("Slab", nodes, &lines, out)
 }
 
-/// Prints the block of the report: all slabs and partial ones.
+/// Prints the block of the report: all slabs and partial ones. A cache
+/// without slabs has none.
 pub(crate) fn print_one(
     row: &Row<'_>,
     nodes: &[u32],
     exact: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if nodes.is_empty() {
+    if nodes.is_empty() || row.slabs == Some(0) {
         return Ok(());
     }
     let lines = [

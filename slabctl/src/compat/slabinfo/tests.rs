@@ -307,6 +307,19 @@ fn counts_beyond_32_bits_are_printed_as_they_are() {
 }
 
 #[test]
+fn a_name_cannot_drive_the_terminal() {
+    let mut snapshot = fixture::snapshot();
+    snapshot.caches[0].name = "den\x1b[31mtry".into();
+    for line in ["", "-r", "-t", "-n", "-S -X"] {
+        let (out, _) = on(&snapshot, line);
+        assert!(
+            !out.contains('\x1b') && out.contains("den\\x1b[31mtry"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
 fn nothing_found_is_said_and_succeeds() {
     let (out, notes) = on(&fixture::snapshot(), "nosuch");
     assert_eq!(out, "");

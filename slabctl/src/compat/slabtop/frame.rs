@@ -7,6 +7,7 @@ use collectors::analysis::Usage;
 use collectors::model::{Cache, Quantity, Snapshot};
 
 use super::options::{Options, Sort};
+use crate::output::text;
 
 struct Row<'a> {
     cache: &'a Cache,
@@ -180,9 +181,7 @@ pub(crate) fn frame(options: &Options, snapshot: &Snapshot, rows: usize, cols: u
         if i > 0 {
             out.push_str("\r\n");
         }
-        // A terminal must not be driven by a name in a capture.
-        let printable = line.chars().filter(|c| !c.is_control());
-        out.extend(printable.take(cols));
+        out.extend(text::safe(line).chars().take(cols));
     }
     out
 }

@@ -82,7 +82,7 @@ pub(crate) fn run_live(
     // The screen is cleared once; later frames are painted over the last one.
     out.write_all(b"\x1b[2J")?;
     'frames: loop {
-        let snapshot = source.sample(&demand)?;
+        let snapshot = source.sample(&demand).map_err(crate::open::with_hints)?;
         let next = Instant::now() + options.delay;
         loop {
             paint(&options, &snapshot, out)?;

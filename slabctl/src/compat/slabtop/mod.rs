@@ -15,6 +15,7 @@ use collectors::model::{Quantity, Snapshot};
 use collectors::source::Demand;
 
 use super::Outcome;
+use super::printable::Printable;
 
 pub(crate) use frame::frame;
 pub(crate) use live::{repeats, run_live};
@@ -40,6 +41,7 @@ pub(crate) fn run(
     snapshot: &Snapshot,
     out: &mut dyn Write,
 ) -> io::Result<Outcome> {
+    let out = &mut Printable(out);
     for line in frame::lines(options, snapshot) {
         writeln!(out, "{line}")?;
     }
