@@ -365,3 +365,25 @@ fn no_more_is_read_than_the_mode_needs() {
     assert_eq!(several.only.map(|o| o.len()), Some(3));
     assert!(!several.sites);
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_figure_makes_a_mode_panic(
+        figures in proptest::collection::vec((0..Quantity::COUNT, proptest::prelude::any::<u64>()), 0..40),
+        small in proptest::prelude::any::<bool>(),
+    ) {
+        let mut snapshot = fixture::snapshot();
+        for (i, (q, value)) in figures.into_iter().enumerate() {
+            let cache = i % snapshot.caches.len();
+            let value = if small { value % 3 } else { value };
+            snapshot.caches[cache].set_exact(Quantity::ALL[q], value, Layer::Sysfs);
+            snapshot.caches[cache].counters = Some(Box::new(fixture::counters(value)));
+        }
+        for line in ["-z", "-LB", "-DA", "-n", "-r", "-X -N9", "-T", "-a1"] {
+            on(&snapshot, line);
+        }
+        let mut out = Vec::new();
+        let slabtop = crate::compat::slabtop::Options::default();
+        crate::compat::slabtop::run(&slabtop, &snapshot, &mut out).unwrap();
+    }
+}
