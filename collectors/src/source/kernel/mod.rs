@@ -9,6 +9,7 @@ mod attributes;
 mod entries;
 mod era;
 mod gather;
+mod id;
 mod join;
 mod reader;
 mod sites;
@@ -143,14 +144,11 @@ pub(super) fn bare_directory(tree: &dyn Tree) -> bool {
 /// The attribute files of the first cache directory that can be listed; they
 /// are the same for all caches of a running kernel.
 fn probe(tree: &dyn Tree) -> Option<BTreeSet<String>> {
-    let dirs = tree.list("").ok()?;
-    dirs.iter()
-        .filter(|e| e.kind == EntryKind::Directory)
-        .find_map(|dir| {
-            let files = tree.list(&dir.name).ok()?;
-            let names: BTreeSet<String> = files.into_iter().map(|f| f.name).collect();
-            (!names.is_empty()).then_some(names)
-        })
+    let names = tree.names("").ok()?;
+    names.iter().find_map(|name| {
+        let files: BTreeSet<String> = tree.names(name).ok()?.into_iter().collect();
+        (!files.is_empty()).then_some(files)
+    })
 }
 
 impl Source for KernelSource {
