@@ -9,12 +9,13 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::json::Report;
+use super::json_doctor::Doctor;
 use super::row::CacheRow;
 
 /// Names that [`schema`] knows: documents by the middle part of their
 /// `slabctl.NAME/1`, and `cache` for a line of JSON lines.
 pub(crate) const fn names() -> &'static [&'static str] {
-    &["report", "cache"]
+    &["report", "cache", "doctor"]
 }
 
 /// The schema of document `name`; `None` when there is no such document.
@@ -22,6 +23,7 @@ pub(crate) fn schema(name: &str) -> Option<Value> {
     let mut schema = match name {
         "report" => of::<Report>(),
         "cache" => of::<CacheRow>(),
+        "doctor" => of::<Doctor>(),
         _ => return None,
     };
     // Only here and not on the structs: the id of a schema inside another one
