@@ -343,9 +343,12 @@ pub fn read_capped(reader: impl io::Read, limit: u64, into: &mut Vec<u8>) -> io:
     Ok(())
 }
 
-#[derive(Debug, Clone)]
-enum Node {
+/// What stands at a path of a [`MemTree`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// A file's bytes.
     File(Vec<u8>),
+    /// Where a symbolic link points.
     Link(String),
 }
 
@@ -382,6 +385,11 @@ impl MemTree {
     /// Every path with a file or link, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.nodes.keys().map(String::as_str)
+    }
+
+    /// Every file and link with its path, sorted by path.
+    pub fn nodes(&self) -> impl Iterator<Item = (&str, &Node)> {
+        self.nodes.iter().map(|(path, node)| (path.as_str(), node))
     }
 
     /// The same tree seen from a directory in it.

@@ -231,17 +231,10 @@ fn walk_wanted(q: Quantity, plan: Plan<'_>, cache: &Cache) -> bool {
 /// After everything is read: what follows without another file, and which
 /// figures are estimates.
 pub(super) fn settle(cache: &mut Cache, plan: Plan<'_>, warnings: &mut Warnings) {
-    if !plan.live {
-        return;
-    }
     let partial = cache.partial().map(|p| p.value.get());
     let objects_read = cache.origin(Quantity::Objects);
     match (partial, objects_read) {
-        (Some(0), None) => {
-            if let Some(total) = cache.get(Quantity::TotalObjects) {
-                cache.set(Quantity::Objects, total, Layer::Derived);
-            }
-        }
+        // A saved copy too may lack `objects`: the list was over the limit then.
         (Some(partial), Some(Layer::Slabinfo)) if partial > plan.demand.walk_limit => {
             if let Some(figure) = cache.get(Quantity::Objects) {
                 cache.set(
@@ -249,6 +242,12 @@ pub(super) fn settle(cache: &mut Cache, plan: Plan<'_>, warnings: &mut Warnings)
                     Approx::estimate(figure.value),
                     Layer::Slabinfo,
                 );
+            }
+        }
+        _ if !plan.live => {}
+        (Some(0), None) => {
+            if let Some(total) = cache.get(Quantity::TotalObjects) {
+                cache.set(Quantity::Objects, total, Layer::Derived);
             }
         }
         (Some(partial), None) if plan.demand.quantities.contains(Quantity::Objects) => {
