@@ -324,6 +324,7 @@ impl KernelSource {
                 }
                 placed.push((place, cache));
             }
+            reader.say_cut(warnings);
         }
         let mut lone = 0usize;
         for (place, row) in rows.rest() {

@@ -1,9 +1,9 @@
 //! Reads the attribute files of one cache, no more than is asked for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::attributes::{self, ATTRIBUTES, Attribute, Cost, Form};
+use super::attributes::{self, ATTRIBUTES, Attribute, Cost, Form, Stored};
 use super::entries::CacheDir;
 use crate::model::{
     Approx, Cache, CacheId, Layer, Quantity, QuantitySet, Warning, WarningCode, Warnings,
@@ -41,6 +41,8 @@ pub(super) struct Reader<'a> {
     available: Option<&'a BTreeSet<String>>,
     buf: Vec<u8>,
     path: String,
+    /// Lists cut by the kernel: attribute, first cache, how many caches.
+    cut: BTreeMap<&'static str, (String, u64)>,
 }
 
 impl<'a> Reader<'a> {
@@ -50,6 +52,7 @@ impl<'a> Reader<'a> {
             available,
             buf: Vec::new(),
             path: String::new(),
+            cut: BTreeMap::new(),
         }
     }
 
@@ -77,6 +80,7 @@ impl<'a> Reader<'a> {
         warnings: &mut Warnings,
     ) -> Outcome {
         let (mut tried, mut read, mut denied) = (0u32, 0u32, 0u32);
+        let mut cut = QuantitySet::EMPTY;
         let counters = attributes::counters().filter(|_| plan.demand.counters);
         for attribute in ATTRIBUTES.iter().copied().chain(counters) {
             if !self.has(&attribute) || !wanted(&attribute, plan, cache) {
@@ -86,7 +90,14 @@ impl<'a> Reader<'a> {
             match self.text(&dir.id, &attribute) {
                 Ok(text) => {
                     read += 1;
-                    store_text(dir, cache, &attribute, &text, plan, warnings);
+                    let stored = store_text(dir, cache, &attribute, &text, plan, warnings);
+                    if stored == Stored::Cut {
+                        let first = || (dir.id.clone(), 0);
+                        self.cut.entry(attribute.name).or_insert_with(first).1 += 1;
+                        if let Form::Nodes(q) = attribute.form {
+                            cut.insert(q);
+                        }
+                    }
                 }
                 Err(error) => {
                     denied += u32::from(error.kind() == io::ErrorKind::PermissionDenied);
@@ -94,12 +105,26 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        attributes::complete_nodes(cache);
+        attributes::complete_nodes(cache, cut);
         match (tried, read) {
             (0, _) => Outcome::Nothing,
             (_, 0) if denied == tried => Outcome::Denied,
             (_, 0) => Outcome::Vanished,
             _ => Outcome::Read,
+        }
+    }
+
+    /// Names the lists that the kernel cut: with hundreds of processors that
+    /// is the rule, so one warning for each attribute.
+    pub(super) fn say_cut(&self, warnings: &mut Warnings) {
+        for (attribute, (first, caches)) in &self.cut {
+            warnings.push(
+                Warning::new(
+                    WarningCode::NotInSource,
+                    format!("the kernel cut the list at the end of a page ({caches} caches): totals are right, nodes and processors incomplete"),
+                )
+                .in_file(format!("{first}/{attribute}")),
+            );
         }
     }
 }
@@ -111,12 +136,13 @@ fn store_text(
     text: &str,
     plan: Plan<'_>,
     warnings: &mut Warnings,
-) {
+) -> Stored {
     // A saved tree may hold an empty file where the attribute could not be read.
     if text.is_empty() && attribute.form != Form::Ctor {
-        return;
+        return Stored::Broken;
     }
-    if !attributes::store(cache, attribute, text) {
+    let stored = attributes::store(cache, attribute, text);
+    if stored == Stored::Broken {
         let shown: String = text.trim_end().chars().take(40).collect();
         warnings.push(
             Warning::new(
@@ -129,6 +155,7 @@ fn store_text(
     if plan.live && attribute.form == Form::Nodes(Quantity::Partial) {
         without_a_walk(cache);
     }
+    stored
 }
 
 /// A missing file is normal: another kernel, or a cache that went away.
