@@ -28,7 +28,7 @@ pub(super) enum Outcome {
     Read,
     /// Nothing was to be read.
     Nothing,
-    /// Every file was gone: the cache went away.
+    /// Every file was gone: the cache went away. In a saved copy: none was there.
     Vanished,
     /// Every file was refused.
     Denied,
@@ -81,6 +81,7 @@ impl<'a> Reader<'a> {
     ) -> Outcome {
         let (mut tried, mut read, mut denied) = (0u32, 0u32, 0u32);
         let mut cut = QuantitySet::EMPTY;
+        let mut failed = Vec::new();
         let counters = attributes::counters().filter(|_| plan.demand.counters);
         for attribute in ATTRIBUTES.iter().copied().chain(counters) {
             if !self.has(&attribute) || !wanted(&attribute, plan, cache) {
@@ -101,17 +102,23 @@ impl<'a> Reader<'a> {
                 }
                 Err(error) => {
                     denied += u32::from(error.kind() == io::ErrorKind::PermissionDenied);
-                    unreadable(dir, &attribute, &error, warnings);
+                    if !(is_gone(&error) && !plan.live) {
+                        failed.push((attribute.name, error));
+                    }
                 }
             }
         }
         attributes::complete_nodes(cache, cut);
-        match (tried, read) {
+        let outcome = match (tried, read) {
             (0, _) => Outcome::Nothing,
             (_, 0) if denied == tried => Outcome::Denied,
-            (_, 0) => Outcome::Vanished,
+            (_, 0) if failed.iter().all(|(_, e)| is_gone(e)) => Outcome::Vanished,
             _ => Outcome::Read,
+        };
+        if outcome == Outcome::Read {
+            say_failed(dir, &failed, warnings);
         }
+        outcome
     }
 
     /// Names the lists that the kernel cut: with hundreds of processors that
@@ -158,16 +165,28 @@ fn store_text(
     stored
 }
 
-/// A missing file is normal: another kernel, or a cache that went away.
-fn unreadable(dir: &CacheDir, attribute: &Attribute, error: &io::Error, warnings: &mut Warnings) {
-    let gone = error.kind() == io::ErrorKind::NotFound
-        || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error());
-    if !gone && error.kind() != io::ErrorKind::PermissionDenied {
-        warnings.push(
-            Warning::new(WarningCode::Unreadable, error.to_string())
-                .in_file(format!("{}/{}", dir.id, attribute.name)),
-        );
-    }
+/// A cache that goes away leaves open files that read as ENODEV.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error())
+}
+
+/// Names the files of a cache that could not be read, in one warning.
+fn say_failed(dir: &CacheDir, failed: &[(&str, io::Error)], warnings: &mut Warnings) {
+    let Some(((first, error), rest)) = failed.split_first() else {
+        return;
+    };
+    let code = if failed.iter().all(|(_, e)| is_gone(e)) {
+        WarningCode::Vanished
+    } else {
+        WarningCode::Unreadable
+    };
+    let more = match rest.len() {
+        0 => String::new(),
+        more => format!(", and {more} more of its files could not be read"),
+    };
+    warnings
+        .push(Warning::new(code, format!("{error}{more}")).in_file(format!("{}/{first}", dir.id)));
 }
 
 /// With an empty partial list nothing has to be walked: every object on it is
