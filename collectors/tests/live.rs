@@ -82,7 +82,7 @@ fn this_hosts_pages_are_the_same_in_sysfs_and_slabinfo() {
         let (after, own) = (rows(), directories());
         let still = |c: &&Cache| {
             let name = &*c.name;
-            before.get(name).is_some() && before.get(name) == after.get(name)
+            before.contains_key(name) && before.get(name) == after.get(name)
         };
         let (mut ours, mut theirs, mut naive, mut count) = (0, 0, 0, 0);
         for cache in snapshot.caches.iter().filter(still) {

@@ -4,7 +4,7 @@
 //! capped, paths are normalised, links are recorded and never followed.
 
 use std::cell::Cell;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -42,6 +42,9 @@ pub enum Packing {
     Xz,
 }
 
+/// Bytes of the longest magic number.
+const MAGIC: usize = 6;
+
 impl Packing {
     /// Tells the packing from the magic number.
     pub fn of(head: &[u8]) -> Self {
@@ -59,9 +62,12 @@ impl Packing {
 
 /// Decompresses a stream according to its first bytes, twice at the most
 /// (a packed file inside a packed file is somebody's trick).
-pub fn unpack<'a>(reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
-    let mut reader: Box<dyn BufRead + 'a> = Box::new(reader);
-    let packing = Packing::of(reader.fill_buf()?);
+pub fn unpack<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+    // A pipe may give its first bytes one by one.
+    let mut head = Vec::with_capacity(MAGIC);
+    reader.by_ref().take(MAGIC as u64).read_to_end(&mut head)?;
+    let packing = Packing::of(&head);
+    let mut reader: Box<dyn BufRead + 'a> = Box::new(Cursor::new(head).chain(reader));
     let limited = |r: Box<dyn Read + 'a>| -> Box<dyn BufRead + 'a> {
         Box::new(BufReader::with_capacity(1 << 16, r.take(MAX_UNPACKED)))
     };

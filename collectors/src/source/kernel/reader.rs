@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
                 }
                 Err(error) => {
                     denied += u32::from(error.kind() == io::ErrorKind::PermissionDenied);
-                    if !(is_gone(&error) && !plan.live) {
+                    if plan.live || !is_gone(&error) {
                         failed.push((attribute.name, error));
                     }
                 }
