@@ -8,8 +8,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::ops::Bound;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
@@ -356,7 +358,10 @@ pub enum Node {
 #[derive(Debug, Clone, Default)]
 pub struct MemTree {
     root: PathBuf,
-    nodes: BTreeMap<String, Node>,
+    /// Shared by every view of the tree: an archive may hold a gigabyte.
+    nodes: Arc<BTreeMap<String, Node>>,
+    /// The directory this view starts in: empty, or with a `/` at its end.
+    start: String,
 }
 
 impl MemTree {
@@ -364,27 +369,38 @@ impl MemTree {
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
-            nodes: BTreeMap::new(),
+            nodes: Arc::default(),
+            start: String::new(),
+        }
+    }
+
+    fn insert(&mut self, path: &str, node: Node) {
+        if let Some(path) = clean_path(path) {
+            let path = format!("{}{path}", self.start);
+            Arc::make_mut(&mut self.nodes).insert(path, node);
         }
     }
 
     /// Adds a file under a clean relative path; a later one replaces it.
     pub fn insert_file(&mut self, path: &str, bytes: Vec<u8>) {
-        if let Some(path) = clean_path(path) {
-            self.nodes.insert(path, Node::File(bytes));
-        }
+        self.insert(path, Node::File(bytes));
     }
 
     /// Adds a symbolic link. It is listed; it is never followed out of the tree.
     pub fn insert_link(&mut self, path: &str, target: &str) {
-        if let Some(path) = clean_path(path) {
-            self.nodes.insert(path, Node::Link(target.to_owned()));
-        }
+        self.insert(path, Node::Link(target.to_owned()));
+    }
+
+    /// Paths below `prefix`, without it, with what is there, sorted.
+    fn below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Node)> {
+        self.nodes
+            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
+            .map_while(move |(path, node)| Some((path.strip_prefix(prefix)?, node)))
     }
 
     /// Every path with a file or link, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.nodes.keys().map(String::as_str)
+        self.below(&self.start).map(|(path, _)| path)
     }
 
     /// Every file and link with its path, sorted by path.
@@ -395,19 +411,15 @@ impl MemTree {
     /// The same tree seen from a directory in it.
     #[must_use]
     pub fn subtree(&self, prefix: &str) -> Self {
-        let mut out = Self::new(self.root.join(prefix));
-        let start = if prefix.is_empty() {
-            String::new()
-        } else {
-            format!("{prefix}/")
+        let start = match prefix {
+            "" => self.start.clone(),
+            prefix => format!("{}{prefix}/", self.start),
         };
-        for (path, node) in self.nodes.range(start.clone()..) {
-            let Some(rest) = path.strip_prefix(&start) else {
-                break;
-            };
-            out.nodes.insert(rest.to_owned(), node.clone());
+        Self {
+            root: self.root.join(prefix),
+            nodes: Arc::clone(&self.nodes),
+            start,
         }
-        out
     }
 }
 
@@ -432,7 +444,7 @@ pub fn clean_path(path: &str) -> Option<String> {
 impl Tree for MemTree {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let path = clean_path(path).ok_or(io::ErrorKind::InvalidInput)?;
-        match self.nodes.get(&path) {
+        match self.nodes.get(&format!("{}{path}", self.start)) {
             Some(Node::File(bytes)) => Ok(bytes.clone()),
             Some(Node::Link(_)) => Err(io::ErrorKind::InvalidInput.into()),
             None => Err(io::ErrorKind::NotFound.into()),
@@ -441,17 +453,14 @@ impl Tree for MemTree {
 
     fn list(&self, path: &str) -> io::Result<Vec<Entry>> {
         let prefix = match clean_path(path) {
-            Some(path) => format!("{path}/"),
+            Some(path) => format!("{}{path}/", self.start),
             None if path.split('/').any(|p| p == "..") => {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
-            None => String::new(),
+            None => self.start.clone(),
         };
         let mut out: Vec<Entry> = Vec::new();
-        for (full, node) in self.nodes.range(prefix.clone()..) {
-            let Some(rest) = full.strip_prefix(&prefix) else {
-                break;
-            };
+        for (rest, node) in self.below(&prefix) {
             let (name, kind) = match (rest.split_once('/'), node) {
                 (Some((dir, _)), _) => (dir, EntryKind::Directory),
                 (None, Node::File(_)) => (rest, EntryKind::File),
@@ -482,7 +491,7 @@ impl Tree for MemTree {
         }
         let path = clean_path(path).ok_or(io::ErrorKind::InvalidInput)?;
         let tree = self.subtree(&path);
-        if tree.nodes.is_empty() {
+        if tree.paths().next().is_none() {
             return Err(io::ErrorKind::NotFound.into());
         }
         Ok(Box::new(tree))

@@ -145,6 +145,11 @@ impl<'a> Gathering<'a> {
         }
     }
 
+    /// Names the lists that the kernel cut.
+    pub(super) fn say_cut(&mut self, reader: &Reader<'_>) {
+        reader.say_cut(self.warnings);
+    }
+
     /// Appends the rows that have no directory.
     pub(super) fn finish(mut self, have_dirs: bool) -> Gathered {
         let joined = self.placed.len();

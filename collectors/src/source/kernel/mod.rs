@@ -230,6 +230,7 @@ impl KernelSource {
                     }
                 });
             }
+            gathering.say_cut(&reader);
         }
         gathering.finish(have_dirs)
     }

@@ -1,9 +1,9 @@
 //! Reads the attribute files of one cache, no more than is asked for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::attributes::{self, ATTRIBUTES, Attribute, Cost, Form};
+use super::attributes::{self, ATTRIBUTES, Attribute, Cost, Form, Stored};
 use super::entries::CacheDir;
 use super::id;
 use crate::model::{
@@ -29,7 +29,7 @@ pub(super) enum Outcome {
     Read,
     /// Nothing was to be read.
     Nothing,
-    /// Every file was gone: the cache went away.
+    /// Every file was gone: the cache went away. In a saved copy: none was there.
     Vanished,
     /// Every file was refused.
     Denied,
@@ -44,6 +44,8 @@ pub(super) struct Reader<'a> {
     attributes: Vec<Attribute>,
     buf: Vec<u8>,
     path: String,
+    /// Lists cut by the kernel: attribute, first cache, how many caches.
+    cut: BTreeMap<&'static str, (String, u64)>,
 }
 
 impl<'a> Reader<'a> {
@@ -57,6 +59,7 @@ impl<'a> Reader<'a> {
             attributes: all.filter(has).collect(),
             buf: Vec::new(),
             path: String::new(),
+            cut: BTreeMap::new(),
         }
     }
 
@@ -89,6 +92,8 @@ impl<'a> Reader<'a> {
         } else {
             id::Told::default()
         };
+        let mut cut = QuantitySet::EMPTY;
+        let mut failed = Vec::new();
         for n in 0..self.attributes.len() {
             let attribute = self.attributes[n];
             if told.has(&attribute) || !wanted(&attribute, plan, cache) {
@@ -98,20 +103,47 @@ impl<'a> Reader<'a> {
             match self.text(&dir.id, &attribute, plan.demand.once) {
                 Ok(text) => {
                     read += 1;
-                    store_text(dir, cache, &attribute, text, plan, warnings);
+                    let stored = store_text(dir, cache, &attribute, text, plan, warnings);
+                    if stored == Stored::Cut {
+                        let first = || (dir.id.clone(), 0);
+                        self.cut.entry(attribute.name).or_insert_with(first).1 += 1;
+                        if let Form::Nodes(q) = attribute.form {
+                            cut.insert(q);
+                        }
+                    }
                 }
                 Err(error) => {
                     denied += u32::from(error.kind() == io::ErrorKind::PermissionDenied);
-                    unreadable(dir, &attribute, &error, warnings);
+                    if plan.live || !is_gone(&error) {
+                        failed.push((attribute.name, error));
+                    }
                 }
             }
         }
-        attributes::complete_nodes(cache);
-        match (tried, read) {
+        attributes::complete_nodes(cache, cut);
+        let outcome = match (tried, read) {
             (0, _) => Outcome::Nothing,
             (_, 0) if denied == tried => Outcome::Denied,
-            (_, 0) => Outcome::Vanished,
+            (_, 0) if failed.iter().all(|(_, e)| is_gone(e)) => Outcome::Vanished,
             _ => Outcome::Read,
+        };
+        if outcome == Outcome::Read {
+            say_failed(dir, &failed, warnings);
+        }
+        outcome
+    }
+
+    /// Names the lists that the kernel cut: with hundreds of processors that
+    /// is the rule, so one warning for each attribute.
+    pub(super) fn say_cut(&self, warnings: &mut Warnings) {
+        for (attribute, (first, caches)) in &self.cut {
+            warnings.push(
+                Warning::new(
+                    WarningCode::NotInSource,
+                    format!("the kernel cut the list at the end of a page ({caches} caches): totals are right, nodes and processors incomplete"),
+                )
+                .in_file(format!("{first}/{attribute}")),
+            );
         }
     }
 }
@@ -123,12 +155,13 @@ fn store_text(
     text: &str,
     plan: Plan<'_>,
     warnings: &mut Warnings,
-) {
+) -> Stored {
     // A saved tree may hold an empty file where the attribute could not be read.
     if text.is_empty() && attribute.form != Form::Ctor {
-        return;
+        return Stored::Broken;
     }
-    if !attributes::store(cache, attribute, text) {
+    let stored = attributes::store(cache, attribute, text);
+    if stored == Stored::Broken {
         let shown: String = text.trim_end().chars().take(40).collect();
         warnings.push(
             Warning::new(
@@ -141,18 +174,31 @@ fn store_text(
     if plan.live && attribute.form == Form::Nodes(Quantity::Partial) {
         without_a_walk(cache);
     }
+    stored
 }
 
-/// A missing file is normal: another kernel, or a cache that went away.
-fn unreadable(dir: &CacheDir, attribute: &Attribute, error: &io::Error, warnings: &mut Warnings) {
-    let gone = error.kind() == io::ErrorKind::NotFound
-        || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error());
-    if !gone && error.kind() != io::ErrorKind::PermissionDenied {
-        warnings.push(
-            Warning::new(WarningCode::Unreadable, error.to_string())
-                .in_file(format!("{}/{}", dir.id, attribute.name)),
-        );
-    }
+/// A cache that goes away leaves open files that read as ENODEV.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error())
+}
+
+/// Names the files of a cache that could not be read, in one warning.
+fn say_failed(dir: &CacheDir, failed: &[(&str, io::Error)], warnings: &mut Warnings) {
+    let Some(((first, error), rest)) = failed.split_first() else {
+        return;
+    };
+    let code = if failed.iter().all(|(_, e)| is_gone(e)) {
+        WarningCode::Vanished
+    } else {
+        WarningCode::Unreadable
+    };
+    let more = match rest.len() {
+        0 => String::new(),
+        more => format!(", and {more} more of its files could not be read"),
+    };
+    warnings
+        .push(Warning::new(code, format!("{error}{more}")).in_file(format!("{}/{first}", dir.id)));
 }
 
 /// With an empty partial list nothing has to be walked: every object on it is
