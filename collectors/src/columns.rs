@@ -409,7 +409,8 @@ pub fn find(name: &str) -> Option<&'static Column> {
 
 /// The names closest to one that does not exist, for messages.
 pub fn similar(name: &str) -> Vec<&'static str> {
-    crate::similar::closest(name, all().iter().map(|c| c.key))
+    let words = SYNONYMS.iter().map(|(word, _)| *word);
+    crate::similar::closest(name, all().iter().map(|c| c.key).chain(words))
 }
 
 impl Column {
@@ -613,6 +614,7 @@ mod tests {
     fn a_slip_in_a_name_finds_the_column() {
         assert_eq!(similar("objcts"), ["objects"]);
         assert!(similar("partial_").contains(&"partial"));
+        assert_eq!(similar("sise"), ["size"]);
         assert!(similar("zzz").is_empty());
     }
 

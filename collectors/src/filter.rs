@@ -134,6 +134,11 @@ impl Filter {
         list
     }
 
+    /// Whether the patterns hold for a name by itself; comparisons are passed over.
+    pub fn accepts_name(&self, name: &str) -> bool {
+        names(&self.0, name)
+    }
+
     /// The alias for which a cache passes, when its shown name would not.
     pub fn through_alias<'a>(&self, cache: &'a Cache) -> Option<&'a str> {
         if names(&self.0, &cache.name) {
