@@ -358,10 +358,11 @@ pub(crate) struct Diff {
     pub(crate) elapsed: Option<String>,
     #[command(flatten)]
     pub(crate) select: Select,
-    /// Report only growth of at least this: 10M, 500 (bytes) or 10%.
+    /// Only caches whose memory grew by more than this: 10M, 500 (bytes) or 10%.
     #[arg(short, long, value_name = "GROWTH")]
     pub(crate) threshold: Option<String>,
-    /// Exit with status 3 when anything grew beyond the threshold.
+    /// Exit with status 3 when a chosen cache grew beyond the threshold or,
+    /// without one, when any changed.
     #[arg(long)]
     pub(crate) exit_code: bool,
     /// Show caches that did not change too.

@@ -100,6 +100,7 @@ const WANTED: &[&str] = &[
     "proc/stat",
     "proc/version",
     "proc/cmdline",
+    "proc/uptime",
     "proc/config.gz",
     "proc/sys/kernel/osrelease",
     "proc/sys/kernel/hostname",

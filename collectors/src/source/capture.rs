@@ -82,23 +82,55 @@ pub fn open(path: &Path) -> Result<CaptureSource, Error> {
 
 /// Reads a stream of unknown content: packed or not, an archive or a text.
 pub fn from_stream(reader: impl BufRead, path: &Path) -> Result<Snapshot, Error> {
-    let broken = |e: io::Error| Error::Broken {
+    let (head, stream) = unpacked(reader, path)?;
+    if archive::is_tar(&head) {
+        let (tree, warnings) = tar_tree(head, stream, path)?;
+        return from_tree(Box::new(tree), path, warnings);
+    }
+    from_text_stream(head, stream, path)
+}
+
+fn broken(path: &Path, error: &io::Error) -> Error {
+    Error::Broken {
         path: path.to_owned(),
-        why: e.to_string(),
-    };
-    let mut stream = archive::unpack(reader).map_err(broken)?;
+        why: error.to_string(),
+    }
+}
+
+/// The first bytes of what is in the stream, and the rest of it.
+pub(super) fn unpacked<'a>(
+    reader: impl BufRead + 'a,
+    path: &Path,
+) -> Result<(Vec<u8>, Box<dyn BufRead + 'a>), Error> {
+    let mut stream = archive::unpack(reader).map_err(|e| broken(path, &e))?;
     let mut head = Vec::with_capacity(HEAD);
     stream
         .by_ref()
         .take(HEAD as u64)
         .read_to_end(&mut head)
-        .map_err(broken)?;
-    if archive::is_tar(&head) {
-        let mut warnings = Warnings::default();
-        let whole = Cursor::new(head).chain(stream);
-        let tree = archive::read_tar(whole, path, &mut warnings)?;
-        return from_tree(Box::new(tree), path, warnings);
-    }
+        .map_err(|e| broken(path, &e))?;
+    Ok((head, stream))
+}
+
+/// The wanted files of a tar stream whose first bytes were read.
+pub(super) fn tar_tree(
+    head: Vec<u8>,
+    stream: impl Read,
+    path: &Path,
+) -> Result<(MemTree, Warnings), Error> {
+    let mut warnings = Warnings::default();
+    let whole = Cursor::new(head).chain(stream);
+    let tree = archive::read_tar(whole, path, &mut warnings)?;
+    Ok((tree, warnings))
+}
+
+/// Reads a text whose first bytes were read.
+pub(super) fn from_text_stream(
+    head: Vec<u8>,
+    stream: impl Read,
+    path: &Path,
+) -> Result<Snapshot, Error> {
+    let broken = |e: io::Error| broken(path, &e);
     refuse_binary(&head, path)?;
     // Only a bare slabinfo can be large; it is parsed as it streams by.
     if detect::text_kind(&head) == Some(TextKind::Table(Layer::Slabinfo)) && head.len() == HEAD {
@@ -314,7 +346,7 @@ fn add_aliases(snapshot: &mut Snapshot, file: &str, text: &[u8]) {
     snapshot.describe_layers(&files);
 }
 
-fn has_slab_files(tree: &dyn Tree) -> bool {
+pub(super) fn has_slab_files(tree: &dyn Tree) -> bool {
     tree.read("proc/slabinfo").is_ok()
         || tree.list("sys/kernel/slab").is_ok()
         || tree.list("sys/slab").is_ok()
@@ -330,7 +362,7 @@ fn join(base: &str, rest: &str) -> String {
 
 /// Where in the tree the machine's files start: archives often have one
 /// directory on top.
-fn find_root(tree: &dyn Tree, depth: u32) -> Option<String> {
+pub(super) fn find_root(tree: &dyn Tree, depth: u32) -> Option<String> {
     let mut level = vec![String::new()];
     for _ in 0..=depth {
         let mut next = Vec::new();
@@ -370,7 +402,7 @@ fn first_file(tree: &dyn Tree, dir: &str, starts: &str) -> Option<(String, Vec<u
         })
 }
 
-fn alias_text(tree: &dyn Tree) -> Option<(String, Vec<u8>)> {
+pub(super) fn alias_text(tree: &dyn Tree) -> Option<(String, Vec<u8>)> {
     let entries = tree.list("sos_commands/kernel").ok()?;
     entries
         .iter()
@@ -382,13 +414,13 @@ fn alias_text(tree: &dyn Tree) -> Option<(String, Vec<u8>)> {
         })
 }
 
-fn slabtop_text(tree: &dyn Tree) -> Option<(String, Vec<u8>)> {
+pub(super) fn slabtop_text(tree: &dyn Tree) -> Option<(String, Vec<u8>)> {
     first_file(tree, "sos_commands/memory", "slabtop")
 }
 
 /// When the capture was taken, where it says so unmistakably: our own `date`
 /// file, in RFC 3339. A `date` with a zone's abbreviation does not.
-fn taken_at(tree: &dyn Tree) -> Option<Timestamp> {
+pub(super) fn taken_at(tree: &dyn Tree) -> Option<Timestamp> {
     let text = tree.read_text("date").ok()?;
     text.lines().next()?.trim().parse().ok()
 }

@@ -8,6 +8,7 @@ use std::io::Read as _;
 use procfs::FromBufRead as _;
 
 use super::tree::Tree;
+use super::write::manifest;
 use crate::model::{System, Warning, WarningCode, Warnings};
 use crate::parse::{meminfo, sysfs};
 
@@ -202,9 +203,32 @@ fn config(tree: &dyn Tree, release: Option<&str>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The page size as far as the files tell it: by architecture where that has
-/// only one, else from one amount given both in pages and in kB.
+/// The lines of the kernel's configuration that matter here: the options above
+/// and the page size. `None` when the configuration cannot be read.
+pub(super) fn config_lines(tree: &dyn Tree) -> Option<Vec<u8>> {
+    let text = config_text(tree, kernel_release(tree).as_deref())?;
+    let mut out = String::new();
+    for line in String::from_utf8_lossy(&text).lines() {
+        let name = line.strip_prefix("# ").unwrap_or(line);
+        let name = name.split(['=', ' ']).next().unwrap_or("");
+        let page = ["PAGE_SHIFT", "PAGE_SIZE", "K_PAGES"];
+        let wanted = OPTIONS.contains(&name)
+            || (name.starts_with("CONFIG_") && page.iter().any(|mark| name.contains(mark)));
+        if wanted {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    Some(out.into_bytes())
+}
+
+/// The page size as far as the files tell it: stated by a capture of this
+/// program, by architecture where that has only one, else from one amount given
+/// both in pages and in kB.
 fn page_size(tree: &dyn Tree, system: &System) -> Option<u64> {
+    if let Some(size) = manifest::page_size(tree) {
+        return Some(size);
+    }
     let marks = ["x86_64", "amd64", "i686", "i386", "armv7", "armv6", "armv5"];
     let words = [
         system.kernel.clone(),
@@ -273,6 +297,25 @@ mod tests {
         let system = read(&tree, None, Depth::Brief, &mut warnings);
         assert_eq!(system.page_size, 65536);
         assert!(!system.page_size_assumed && warnings.is_empty());
+    }
+
+    #[test]
+    fn a_capture_states_its_page_size() {
+        let manifest = "slabctl-capture 1\nkernel: 6.6.1.aarch64\npage-size: 65536\n";
+        let mut warnings = Warnings::default();
+        let with = |text: &str, warnings: &mut Warnings| {
+            let tree = tree(&[("MANIFEST", text), ("proc/slabinfo", "")]);
+            read(&tree, None, Depth::Brief, warnings)
+        };
+        assert_eq!(with(manifest, &mut warnings).page_size, 65536);
+        assert!(warnings.is_empty());
+        for broken in [
+            "page-size: 65536\n",
+            "slabctl-capture 1\npage-size: 5\n",
+            "slabctl-capture 1\n\npage-size: 65536\n",
+        ] {
+            assert!(with(broken, &mut warnings).page_size_assumed, "{broken}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub mod archive;
 pub mod capture;
 pub mod demand;
 pub mod detect;
+pub mod doctor;
 pub mod kernel;
 pub mod machine;
 pub mod tree;

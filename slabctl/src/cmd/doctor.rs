@@ -1,5 +1,70 @@
-//! To come.
-use super::Context;
-pub(crate) fn run(_context: &Context) -> anyhow::Result<crate::fail::Status> {
-    anyhow::bail!("to come")
+//! `slabctl doctor`: what is readable here, what is missing, why, and what to do.
+
+use std::io::Write as _;
+
+use collectors::source::doctor::{self, Finding, State};
+
+use super::{Context, report};
+use crate::cli::Format;
+use crate::fail::{Failure, Status};
+use crate::open;
+use crate::output::table::{Cell, Head, Table};
+use crate::output::{json, json_doctor};
+
+/// Runs the command.
+pub(crate) fn run(context: &Context) -> anyhow::Result<Status> {
+    let findings = match &context.global.from {
+        Some(path) => doctor::capture(path).map_err(open::with_hints)?,
+        None => doctor::machine(context.global.root.as_deref().unwrap_or("/".as_ref())),
+    };
+    let mut out = Context::out();
+    match context.global.format() {
+        Format::Json => {
+            let from = context.global.from.as_deref();
+            let root = context.global.root.as_deref();
+            json::write(&mut out, &json_doctor::document(&findings, from, root))?;
+        }
+        Format::Jsonl => {
+            return Err(Failure::usage("doctor has no json lines; use --json").into());
+        }
+        _ => {
+            let table = table(&findings);
+            report::write_table(context, &table, &mut out)?;
+        }
+    }
+    out.flush()?;
+    Ok(status(&findings))
+}
+
+fn status(findings: &[Finding]) -> Status {
+    let needed = |state| findings.iter().any(|f| f.state == state && f.needed);
+    if needed(State::Readable) {
+        Status::Ok
+    } else if needed(State::Denied) {
+        Status::Permission
+    } else {
+        Status::Unavailable
+    }
+}
+
+fn table(findings: &[Finding]) -> Table {
+    let mut table = Table::new(vec![
+        Head::left("What"),
+        Head::left("State"),
+        Head::left("Gives"),
+        Head::left("Remark"),
+    ]);
+    for finding in findings {
+        let remark = match &*finding.remark {
+            "" => Cell::missing(),
+            text => Cell::text(text),
+        };
+        table.row(vec![
+            Cell::text(&*finding.what),
+            Cell::text(finding.state.name()),
+            Cell::text(&*finding.gives),
+            remark,
+        ]);
+    }
+    table
 }

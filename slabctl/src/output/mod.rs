@@ -12,6 +12,7 @@ pub(crate) mod envelope;
 mod escape;
 pub(crate) mod json;
 pub(crate) mod json_diff;
+pub(crate) mod json_doctor;
 pub(crate) mod jsonl;
 mod parts;
 pub(crate) mod row;

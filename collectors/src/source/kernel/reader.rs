@@ -5,11 +5,12 @@ use std::io;
 
 use super::attributes::{self, ATTRIBUTES, Attribute, Cost, Form};
 use super::entries::CacheDir;
+use super::id;
 use crate::model::{
     Approx, Cache, CacheId, Layer, Quantity, QuantitySet, Warning, WarningCode, Warnings,
 };
 use crate::source::Demand;
-use crate::source::tree::Tree;
+use crate::source::tree::{Keep, Tree};
 
 /// What the reader may leave out, and how it treats long lists.
 #[derive(Debug, Clone, Copy)]
@@ -37,35 +38,41 @@ pub(super) enum Outcome {
 /// Reads attribute files below one directory of caches.
 pub(super) struct Reader<'a> {
     tree: &'a dyn Tree,
-    /// Attribute files that caches have here; `None`: try them all.
+    /// Attribute files that caches have here; `None`: unknown.
     available: Option<&'a BTreeSet<String>>,
+    /// The attributes to try, those that are not available left out.
+    attributes: Vec<Attribute>,
     buf: Vec<u8>,
     path: String,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(tree: &'a dyn Tree, available: Option<&'a BTreeSet<String>>) -> Self {
+        let has =
+            |attribute: &Attribute| available.is_none_or(|names| names.contains(attribute.name));
+        let all = ATTRIBUTES.iter().copied().chain(attributes::counters());
         Self {
             tree,
             available,
+            attributes: all.filter(has).collect(),
             buf: Vec::new(),
             path: String::new(),
         }
     }
 
-    fn has(&self, attribute: &Attribute) -> bool {
-        self.available
-            .is_none_or(|names| names.contains(attribute.name))
-    }
-
-    fn text(&mut self, dir: &str, attribute: &Attribute) -> io::Result<String> {
+    fn text(&mut self, dir: &str, attribute: &Attribute, once: bool) -> io::Result<&str> {
         self.path.clear();
         self.path.push_str(dir);
         self.path.push('/');
         self.path.push_str(attribute.name);
-        let keep = attribute.cost == Cost::Dynamic;
+        let keep = match attribute.cost {
+            _ if once => Keep::UntilExit,
+            Cost::Dynamic => Keep::ForTheNextSample,
+            Cost::Static | Cost::Walk => Keep::No,
+        };
         self.tree.read_attribute(&self.path, keep, &mut self.buf)?;
-        Ok(String::from_utf8_lossy(&self.buf).into_owned())
+        std::str::from_utf8(&self.buf)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not text"))
     }
 
     /// Reads what the plan asks for into `cache`.
@@ -77,16 +84,21 @@ impl<'a> Reader<'a> {
         warnings: &mut Warnings,
     ) -> Outcome {
         let (mut tried, mut read, mut denied) = (0u32, 0u32, 0u32);
-        let counters = attributes::counters().filter(|_| plan.demand.counters);
-        for attribute in ATTRIBUTES.iter().copied().chain(counters) {
-            if !self.has(&attribute) || !wanted(&attribute, plan, cache) {
+        let told = if plan.live {
+            id::tell(&dir.id, cache, self.available)
+        } else {
+            id::Told::default()
+        };
+        for n in 0..self.attributes.len() {
+            let attribute = self.attributes[n];
+            if told.has(&attribute) || !wanted(&attribute, plan, cache) {
                 continue;
             }
             tried += 1;
-            match self.text(&dir.id, &attribute) {
+            match self.text(&dir.id, &attribute, plan.demand.once) {
                 Ok(text) => {
                     read += 1;
-                    store_text(dir, cache, &attribute, &text, plan, warnings);
+                    store_text(dir, cache, &attribute, text, plan, warnings);
                 }
                 Err(error) => {
                     denied += u32::from(error.kind() == io::ErrorKind::PermissionDenied);
@@ -155,7 +167,10 @@ fn without_a_walk(cache: &mut Cache) {
 fn wanted(attribute: &Attribute, plan: Plan<'_>, cache: &Cache) -> bool {
     let demand = plan.demand;
     if !plan.live {
-        return true;
+        return demand.counters || !matches!(attribute.form, Form::Counter(_));
+    }
+    if demand.skip_empty && is_empty(cache) {
+        return false;
     }
     match attribute.form {
         Form::Counter(_) => demand.counters,
@@ -170,11 +185,25 @@ fn wanted(attribute: &Attribute, plan: Plan<'_>, cache: &Cache) -> bool {
         Form::Number(Quantity::AliasCount) => false,
         Form::Number(q) => demand.quantities.contains(q) && !plan.given.contains(q),
         Form::Nodes(q) if attribute.cost == Cost::Walk => walk_wanted(q, plan, cache),
-        Form::Nodes(Quantity::Partial) => true,
+        Form::Nodes(Quantity::Partial) => {
+            // The length of the list decides how objects are counted.
+            let lists = [
+                Quantity::Partial,
+                Quantity::Objects,
+                Quantity::ObjectsPartial,
+            ];
+            demand.nodes || lists.iter().any(|q| demand.quantities.contains(*q))
+        }
         Form::Nodes(q) => {
             (demand.quantities.contains(q) || demand.nodes) && !plan.given.contains(q)
         }
     }
+}
+
+/// /proc/slabinfo shows it without slabs.
+fn is_empty(cache: &Cache) -> bool {
+    cache.origin(Quantity::Slabs) == Some(Layer::Slabinfo)
+        && cache.slabs().is_some_and(|s| s.value.get() == 0)
 }
 
 /// `objects` and `objects_partial`: not when the answer is known without a
@@ -202,17 +231,10 @@ fn walk_wanted(q: Quantity, plan: Plan<'_>, cache: &Cache) -> bool {
 /// After everything is read: what follows without another file, and which
 /// figures are estimates.
 pub(super) fn settle(cache: &mut Cache, plan: Plan<'_>, warnings: &mut Warnings) {
-    if !plan.live {
-        return;
-    }
     let partial = cache.partial().map(|p| p.value.get());
     let objects_read = cache.origin(Quantity::Objects);
     match (partial, objects_read) {
-        (Some(0), None) => {
-            if let Some(total) = cache.get(Quantity::TotalObjects) {
-                cache.set(Quantity::Objects, total, Layer::Derived);
-            }
-        }
+        // A saved copy too may lack `objects`: the list was over the limit then.
         (Some(partial), Some(Layer::Slabinfo)) if partial > plan.demand.walk_limit => {
             if let Some(figure) = cache.get(Quantity::Objects) {
                 cache.set(
@@ -220,6 +242,12 @@ pub(super) fn settle(cache: &mut Cache, plan: Plan<'_>, warnings: &mut Warnings)
                     Approx::estimate(figure.value),
                     Layer::Slabinfo,
                 );
+            }
+        }
+        _ if !plan.live => {}
+        (Some(0), None) => {
+            if let Some(total) = cache.get(Quantity::TotalObjects) {
+                cache.set(Quantity::Objects, total, Layer::Derived);
             }
         }
         (Some(partial), None) if plan.demand.quantities.contains(Quantity::Objects) => {
