@@ -19,15 +19,17 @@ pub(crate) fn cell(column: &Column, row: &Row<'_>, scale: Scale) -> Cell {
 /// A number in its unit; an estimate starts with `~`.
 pub(crate) fn number(figure: Approx<u64>, unit: Unit, scale: Scale) -> Cell {
     // Sizes of single objects stay exact: nobody looks for 0.19K.
-    let shown = if unit == Unit::Bytes && figure.value >= 10_000 {
-        units::size(figure.value, scale)
-    } else {
-        figure.value.to_string()
-    };
-    Cell {
-        shown: mark(figure.approx, &shown),
-        exact: figure.value.to_string(),
+    let exact = figure.value.to_string();
+    if unit == Unit::Bytes && figure.value >= 10_000 {
+        return Cell::both(
+            mark(figure.approx, &units::size(figure.value, scale)),
+            exact,
+        );
     }
+    if figure.approx {
+        return Cell::both(mark(true, &exact), exact);
+    }
+    Cell::text(exact)
 }
 
 /// A number that may be unknown.
@@ -37,10 +39,10 @@ pub(crate) fn maybe(figure: Option<Approx<u64>>, unit: Unit, scale: Scale) -> Ce
 
 /// A ratio in percent with one decimal; four in CSV, as a ratio.
 pub(crate) fn percent(ratio: Approx<f64>) -> Cell {
-    Cell {
-        shown: mark(ratio.approx, &units::percent(ratio.value)),
-        exact: format!("{:.4}", ratio.value),
-    }
+    Cell::both(
+        mark(ratio.approx, &units::percent(ratio.value)),
+        units::decimal(ratio.value, 4),
+    )
 }
 
 /// A ratio that may be unknown.
@@ -59,11 +61,11 @@ pub(crate) fn delta(change: Option<Approx<i128>>, unit: Unit, scale: Scale) -> C
         v if v > 0 => "+",
         _ => "-",
     };
-    let shown = number(Approx::exact(size), unit, scale).shown;
-    Cell {
-        shown: mark(change.approx, &format!("{sign}{shown}")),
-        exact: change.value.to_string(),
-    }
+    let shown = number(Approx::exact(size), unit, scale);
+    Cell::both(
+        mark(change.approx, &format!("{sign}{}", shown.shown())),
+        change.value.to_string(),
+    )
 }
 
 fn mark(approx: bool, text: &str) -> String {
@@ -82,20 +84,20 @@ mod tests {
     fn estimates_are_marked_and_changes_signed() {
         let scale = Scale::Iec;
         assert_eq!(
-            number(Approx::estimate(5), Unit::Objects, scale).shown,
+            number(Approx::estimate(5), Unit::Objects, scale).shown(),
             "~5"
         );
-        assert_eq!(number(Approx::exact(192), Unit::Bytes, scale).shown, "192");
         assert_eq!(
-            number(Approx::exact(1 << 20), Unit::Bytes, scale).shown,
+            number(Approx::exact(192), Unit::Bytes, scale).shown(),
+            "192"
+        );
+        assert_eq!(
+            number(Approx::exact(1 << 20), Unit::Bytes, scale).shown(),
             "1.00M"
         );
-        assert_eq!(percent(Approx::exact(0.749)).shown, "74.9");
+        assert_eq!(percent(Approx::exact(0.749)).shown(), "74.9");
         let change = delta(Some(Approx::exact(-(3 << 20))), Unit::Bytes, scale);
-        assert_eq!(
-            (change.shown.as_str(), change.exact.as_str()),
-            ("-3.00M", "-3145728")
-        );
-        assert_eq!(delta(None, Unit::Bytes, scale).shown, "-");
+        assert_eq!((change.shown(), change.exact()), ("-3.00M", "-3145728"));
+        assert_eq!(delta(None, Unit::Bytes, scale).shown(), "-");
     }
 }

@@ -185,7 +185,7 @@ fn info(
     let row = Row::new(cache, snapshot.system.page_size);
     let show = |key: &str| {
         let column = columns::find(key).filter(|c| c.value(&row) != Value::Missing)?;
-        Some(cells::cell(column, &row, scale).shown)
+        Some(cells::cell(column, &row, scale).shown().to_owned())
     };
     let groups: [(&str, &[(&str, &str)]); 4] = [
         (

@@ -44,27 +44,41 @@ impl Head {
 /// One cell: for people, and exactly for machines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cell {
-    pub(crate) shown: String,
-    /// What CSV gets; empty is unknown.
-    pub(crate) exact: String,
+    shown: String,
+    /// What CSV gets, where it is not what is shown.
+    exact: Option<String>,
 }
 
 impl Cell {
     /// Text, the same for both.
     pub(crate) fn text(text: impl Into<String>) -> Self {
-        let shown = text.into();
         Self {
-            exact: shown.clone(),
-            shown,
+            shown: text.into(),
+            exact: None,
         }
+    }
+
+    /// One text for people and another for CSV.
+    pub(crate) fn both(shown: impl Into<String>, exact: impl Into<String>) -> Self {
+        Self {
+            shown: shown.into(),
+            exact: Some(exact.into()),
+        }
+    }
+
+    /// What people see.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// What CSV gets; empty is unknown.
+    pub(crate) fn exact(&self) -> &str {
+        self.exact.as_deref().unwrap_or(&self.shown)
     }
 
     /// Not known.
     pub(crate) fn missing() -> Self {
-        Self {
-            shown: "-".to_owned(),
-            exact: String::new(),
-        }
+        Self::both("-", "")
     }
 }
 
@@ -188,7 +202,7 @@ impl Table {
             .write_record(self.heads.iter().map(|h| &h.key))
             .map_err(io_error)?;
         for row in &self.rows {
-            let record = row.iter().map(|cell| &cell.exact);
+            let record = row.iter().map(Cell::exact);
             writer.write_record(record).map_err(io_error)?;
         }
         writer.flush()
@@ -216,10 +230,7 @@ mod tests {
         table.row(vec![
             Cell::text("dentry"),
             Cell::text("7476"),
-            Cell {
-                shown: "1.42M".into(),
-                exact: "1458176".into(),
-            },
+            Cell::both("1.42M", "1458176"),
         ]);
         table.row(vec![
             Cell::text("a|b\x1b"),

@@ -114,7 +114,7 @@ pub(super) fn by_name(
         }
     }
     if plan.selection.sort().is_some_and(|c| c.key == "name") {
-        table.rows.sort_by(|a, b| a[0].exact.cmp(&b[0].exact));
+        table.rows.sort_by(|a, b| a[0].exact().cmp(b[0].exact()));
         if plan.selection.is_reversed() {
             table.rows.reverse();
         }

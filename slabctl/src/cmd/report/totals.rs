@@ -98,19 +98,19 @@ fn meminfo(table: &mut Table, context: &Context, snapshot: &Snapshot) {
         table.row(vec![
             Cell::text(name),
             bytes(Some(Approx::exact(kernel)), scale),
-            Cell {
-                shown: remark(&sum.shown, &difference.shown),
-                exact: remark(&sum.exact, &difference.exact),
-            },
+            Cell::both(
+                remark(sum.shown(), difference.shown()),
+                remark(sum.exact(), difference.exact()),
+            ),
         ]);
     }
     if let Some(share) = result.memory_share {
         table.row(vec![
             Cell::text("share of memory"),
-            Cell {
-                shown: format!("{}%", cells::percent(share).shown),
-                exact: cells::percent(share).exact,
-            },
+            Cell::both(
+                format!("{}%", cells::percent(share).shown()),
+                cells::percent(share).exact(),
+            ),
             Cell::text(""),
         ]);
     }
@@ -160,13 +160,10 @@ fn average(figure: Approx<f64>, unit: Unit, scale: Scale) -> Cell {
     let rounded = figure.map(|v| v.round() as u64);
     let mark = if figure.approx { "~" } else { "" };
     let exact = format!("{:.1}", figure.value);
-    Cell {
-        shown: if unit == Unit::Bytes && rounded.value >= 10_000 {
-            cells::number(rounded, unit, scale).shown
-        } else {
-            format!("{mark}{exact}")
-        },
-        exact,
+    if unit == Unit::Bytes && rounded.value >= 10_000 {
+        Cell::both(cells::number(rounded, unit, scale).shown(), exact)
+    } else {
+        Cell::both(format!("{mark}{exact}"), exact)
     }
 }
 
@@ -186,10 +183,7 @@ fn extended_line(per: &str, row: &ExtendedRow, scale: Scale) -> Vec<Cell> {
     let name = row.name.replace('_', " ").replace("share", "%");
     vec![
         Cell::text(per),
-        Cell {
-            shown: name,
-            exact: row.name.to_owned(),
-        },
+        Cell::both(name, row.name),
         average,
         figure(row.min),
         figure(row.max),
