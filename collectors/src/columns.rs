@@ -409,13 +409,8 @@ pub fn find(name: &str) -> Option<&'static Column> {
 
 /// The names closest to one that does not exist, for messages.
 pub fn similar(name: &str) -> Vec<&'static str> {
-    let name = name.to_ascii_lowercase();
-    all()
-        .iter()
-        .map(|c| c.key)
-        .filter(|key| key.contains(&name) || name.contains(key))
-        .take(5)
-        .collect()
+    let words = SYNONYMS.iter().map(|(word, _)| *word);
+    crate::similar::closest(name, all().iter().map(|c| c.key).chain(words))
 }
 
 impl Column {
@@ -613,6 +608,14 @@ mod tests {
         for key in DEFAULT {
             assert!(find(key).is_some(), "{key}");
         }
+    }
+
+    #[test]
+    fn a_slip_in_a_name_finds_the_column() {
+        assert_eq!(similar("objcts"), ["objects"]);
+        assert!(similar("partial_").contains(&"partial"));
+        assert_eq!(similar("sise"), ["size"]);
+        assert!(similar("zzz").is_empty());
     }
 
     #[test]

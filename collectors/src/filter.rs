@@ -12,8 +12,11 @@
 //! pattern    := a glob over names (kmalloc-*), or /regex/
 //! ```
 //!
-//! A pattern holds when the shown name, an alias or the sysfs id matches. A
-//! comparison with a figure that is not known never holds.
+//! A pattern holds when the shown name or an alias matches; the sysfs id of a
+//! merged cache (`:aA-0000192`) is looked at only by a pattern with a colon,
+//! so that `*128*` does not find a cache by the size in its id. A comparison
+//! with a figure that is not known never holds. `K`, `M`, `G` are powers of
+//! 1024 for sizes and of 1000 for counts.
 
 use globset::{GlobBuilder, GlobMatcher};
 use regex::{Regex, RegexBuilder};
@@ -34,8 +37,10 @@ enum Expr {
     Or(Vec<Expr>),
     And(Vec<Expr>),
     Not(Box<Expr>),
-    Glob(GlobMatcher),
-    Regex(Regex),
+    /// A whole name; the flag says whether ids are looked at.
+    Glob(GlobMatcher, bool),
+    /// A part of a name; the flag as above.
+    Regex(Regex, bool),
     Number(&'static Column, Op, f64),
     Text(&'static Column, Op, String),
     Match(&'static Column, bool, Regex),
@@ -122,6 +127,26 @@ impl Filter {
         matches!(self.0, Expr::All)
     }
 
+    /// The columns that the filter compares, each once.
+    pub fn columns(&self) -> Vec<&'static Column> {
+        let mut list = Vec::new();
+        columns(&self.0, &mut list);
+        list
+    }
+
+    /// Whether the patterns hold for a name by itself; comparisons are passed over.
+    pub fn accepts_name(&self, name: &str) -> bool {
+        names(&self.0, name)
+    }
+
+    /// The alias for which a cache passes, when its shown name would not.
+    pub fn through_alias<'a>(&self, cache: &'a Cache) -> Option<&'a str> {
+        if names(&self.0, &cache.name) {
+            return None;
+        }
+        cache.names().find(|name| names(&self.0, name))
+    }
+
     /// Adds to `demand` what a live source must read for the comparisons.
     pub fn ask(&self, demand: &mut Demand) {
         ask(&self.0, demand);
@@ -139,7 +164,32 @@ fn ask(expr: &Expr, demand: &mut Demand) {
         Expr::Number(column, ..) | Expr::Text(column, ..) | Expr::Match(column, ..) => {
             column.ask(demand);
         }
-        Expr::All | Expr::Glob(_) | Expr::Regex(_) => {}
+        Expr::All | Expr::Glob(..) | Expr::Regex(..) => {}
+    }
+}
+
+fn columns(expr: &Expr, list: &mut Vec<&'static Column>) {
+    match expr {
+        Expr::Or(parts) | Expr::And(parts) => parts.iter().for_each(|e| columns(e, list)),
+        Expr::Not(inner) => columns(inner, list),
+        Expr::Number(column, ..) | Expr::Text(column, ..) | Expr::Match(column, ..) => {
+            if !list.iter().any(|c| c.key == column.key) {
+                list.push(column);
+            }
+        }
+        Expr::All | Expr::Glob(..) | Expr::Regex(..) => {}
+    }
+}
+
+/// Whether the patterns of a filter hold for a name by itself.
+fn names(expr: &Expr, name: &str) -> bool {
+    match expr {
+        Expr::Or(list) => list.iter().any(|e| names(e, name)),
+        Expr::And(list) => list.iter().all(|e| names(e, name)),
+        Expr::Not(inner) => !names(inner, name),
+        Expr::Glob(glob, _) => glob.is_match(name),
+        Expr::Regex(regex, _) => regex.is_match(name),
+        Expr::All | Expr::Number(..) | Expr::Text(..) | Expr::Match(..) => true,
     }
 }
 
@@ -149,8 +199,8 @@ fn eval(expr: &Expr, row: &Row<'_>) -> bool {
         Expr::Or(list) => list.iter().any(|e| eval(e, row)),
         Expr::And(list) => list.iter().all(|e| eval(e, row)),
         Expr::Not(inner) => !eval(inner, row),
-        Expr::Glob(glob) => any_name(row.cache, |name| glob.is_match(name)),
-        Expr::Regex(regex) => any_name(row.cache, |name| regex.is_match(name)),
+        Expr::Glob(glob, ids) => any_name(row.cache, *ids, |name| glob.is_match(name)),
+        Expr::Regex(regex, ids) => any_name(row.cache, *ids, |name| regex.is_match(name)),
         Expr::Number(column, op, wanted) => column
             .value(row)
             .number()
@@ -166,30 +216,35 @@ fn eval(expr: &Expr, row: &Row<'_>) -> bool {
     }
 }
 
-fn any_name(cache: &Cache, matches: impl Fn(&str) -> bool) -> bool {
-    cache.names().any(&matches) || cache.sysfs_id.as_deref().is_some_and(matches)
+fn any_name(cache: &Cache, ids: bool, matches: impl Fn(&str) -> bool) -> bool {
+    cache.names().any(&matches) || (ids && cache.sysfs_id.as_deref().is_some_and(matches))
 }
 
 /// A name pattern: `/regex/`, or a glob that must match the whole name.
 fn pattern(text: &str) -> Result<Expr, Error> {
+    let ids = text.contains(':');
     if let Some(inner) = text.strip_prefix('/') {
         let inner = inner
             .strip_suffix('/')
             .ok_or_else(|| bad(format!("regex {text:?} has no closing slash")))?;
-        return Ok(Expr::Regex(regex(inner)?));
+        return Ok(Expr::Regex(regex(inner)?, ids));
     }
-    // Names such as `gfs2_glock(aspace)` or `slab-[16]` hold glob characters.
     let glob = GlobBuilder::new(text)
         .backslash_escape(true)
         .literal_separator(false)
-        .build()
-        .map_err(|e| bad(format!("bad pattern {text:?}: {}", e.kind())))?;
-    let literal = !text.contains(['*', '?']);
-    if literal {
-        let exact = format!("^{}$", regex::escape(text));
-        return Ok(Expr::Regex(regex(&exact)?));
+        .build();
+    if text.contains(['*', '?']) {
+        let glob = glob.map_err(|e| bad(format!("bad pattern {text:?}: {}", e.kind())))?;
+        return Ok(Expr::Glob(glob.compile_matcher(), ids));
     }
-    Ok(Expr::Glob(glob.compile_matcher()))
+    // Names such as `slab-[16]` hold glob characters: they are themselves first.
+    let itself = Expr::Regex(regex(&format!("^{}$", regex::escape(text)))?, ids);
+    Ok(match glob {
+        Ok(glob) if text.contains(['[', '{']) => {
+            Expr::Or(vec![itself, Expr::Glob(glob.compile_matcher(), ids)])
+        }
+        _ => itself,
+    })
 }
 
 fn regex(text: &str) -> Result<Regex, Error> {
@@ -461,11 +516,14 @@ fn comparison(name: &str, op: &str, value: &str) -> Result<Expr, Error> {
 
 /// Percentages are given in percent, with or without the sign: `use<50`.
 fn number(column: &Column, value: &str) -> Option<f64> {
-    if column.unit == Unit::Percent {
-        let value: f64 = value.trim_end_matches('%').parse().ok()?;
-        return Some(value / 100.0);
+    match column.unit {
+        Unit::Percent => {
+            let value: f64 = value.trim_end_matches('%').parse().ok()?;
+            value.is_finite().then_some(value / 100.0)
+        }
+        Unit::Bytes => units::parse_size(value).map(|v| v as f64),
+        _ => units::parse_count(value).map(|v| v as f64),
     }
-    units::parse_size(value).map(|v| v as f64)
 }
 
 #[cfg(test)]
@@ -523,6 +581,51 @@ mod tests {
     }
 
     #[test]
+    fn counts_have_decimal_suffixes() {
+        assert!(accepts("slabs>=3K", "x") && !accepts("slabs>3k", "x"));
+        assert!(!accepts("size<11M", "x"), "3000 slabs are 11.7 MiB");
+    }
+
+    #[test]
+    fn an_id_is_found_only_by_a_pattern_with_a_colon() {
+        let mut cache = cache("task_delay_info");
+        cache.sysfs_id = Some(":0000128".into());
+        let row = Row::new(&cache, 4096);
+        let accepts = |filter: &str| Filter::parse(filter).unwrap().accepts(&row);
+        assert!(accepts(":0000128") && accepts(":*128") && accepts("/:0+128/"));
+        assert!(!accepts("*128*") && !accepts("/128/"));
+    }
+
+    #[test]
+    fn brackets_and_braces_are_themselves_and_globs() {
+        for (pattern, name) in [
+            ("kmalloc-{64,128}", "kmalloc-128"),
+            ("kmalloc-[18]k", "kmalloc-8k"),
+            ("slab-[16]", "slab-[16]"),
+            ("odd[", "odd["),
+            ("odd{", "odd{"),
+        ] {
+            assert!(accepts(pattern, name), "{pattern}");
+        }
+        assert!(!accepts("kmalloc-{64,128}", "kmalloc-256"));
+    }
+
+    #[test]
+    fn it_can_tell_for_which_alias_a_cache_passes() {
+        let cache = cache("aio_kiocb");
+        let alias = |patterns: &[&str]| {
+            let filter = Filter::patterns(patterns).unwrap();
+            filter.through_alias(&cache).map(str::to_owned)
+        };
+        assert_eq!(alias(&["cred*"]).as_deref(), Some("cred_jar"));
+        assert_eq!(alias(&["aio*", "cred*"]), None);
+        assert_eq!(alias(&[]), None);
+        let filter = Filter::parse("size>1 and (use<2 or not size<3)").unwrap();
+        let keys: Vec<_> = filter.columns().iter().map(|c| c.key).collect();
+        assert_eq!(keys, ["memory", "object_use"]);
+    }
+
+    #[test]
     fn words_combine() {
         assert!(accepts("(a or x) and not y", "x"));
         assert!(accepts("a || x", "x"));
@@ -543,6 +646,7 @@ mod tests {
             ("nosuch>5", "no column"),
             ("slabs>", "lacks a value"),
             ("slabs>many", "not a number"),
+            ("use<nan", "not a number"),
             ("(a", "unclosed parenthesis"),
             ("a or", "ends too early"),
             ("/[/", "bad regex"),

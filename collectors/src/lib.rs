@@ -11,6 +11,7 @@ pub mod error;
 pub mod filter;
 pub mod model;
 pub mod parse;
+pub mod similar;
 pub mod source;
 pub mod units;
 

@@ -62,6 +62,31 @@ pub fn parse_size(text: &str) -> Option<u64> {
         "TB" => 1_000_000_000_000,
         _ => return None,
     };
+    scaled(number, factor)
+}
+
+/// A count as people write it: `512`, `10K`, `1.5M`, in powers of 1000.
+pub fn parse_count(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let split = text
+        .trim_end_matches(|c: char| c.is_ascii_alphabetic())
+        .len();
+    let (number, unit) = text.split_at(split);
+    let factor: u64 = match unit {
+        "" => 1,
+        "K" | "k" => 1_000,
+        "M" | "m" => 1_000_000,
+        "G" | "g" => 1_000_000_000,
+        "T" | "t" => 1_000_000_000_000,
+        _ => return None,
+    };
+    if !number.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    scaled(number, factor)
+}
+
+fn scaled(number: &str, factor: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(factor);
     }
@@ -106,6 +131,16 @@ mod tests {
         }
         assert_eq!(size(2_600_960, Scale::Si), "2.60MB");
         assert_eq!(size(2_600_960, Scale::Bytes), "2600960");
+    }
+
+    #[test]
+    fn counts_are_decimal() {
+        assert_eq!(parse_count("2K"), Some(2000));
+        assert_eq!(parse_count("1.5M"), Some(1_500_000));
+        assert_eq!(parse_count("18446744073709551615"), Some(u64::MAX));
+        for bad in ["", "K", "-1", "1e5x", "10KB", "nan", "inf", "99999999999G"] {
+            assert_eq!(parse_count(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -193,10 +193,6 @@ Examples:
 
 A ~ marks an estimate, - what is not known. Empty caches are hidden from
 tables (--all shows them), never from JSON and CSV.")]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch on the command line"
-)]
 pub(crate) struct Report {
     /// Only caches with a name or alias like one of these (glob, or /regex/).
     #[arg(value_name = "PATTERN")]
@@ -362,10 +358,11 @@ pub(crate) struct Diff {
     pub(crate) elapsed: Option<String>,
     #[command(flatten)]
     pub(crate) select: Select,
-    /// Report only growth of at least this: 10M, 500 (bytes) or 10%.
+    /// Only caches whose memory grew by more than this: 10M, 500 (bytes) or 10%.
     #[arg(short, long, value_name = "GROWTH")]
     pub(crate) threshold: Option<String>,
-    /// Exit with status 3 when anything grew beyond the threshold.
+    /// Exit with status 3 when a chosen cache grew beyond the threshold or,
+    /// without one, when any changed.
     #[arg(long)]
     pub(crate) exit_code: bool,
     /// Show caches that did not change too.

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::fail::Failure;
 
+/// A hundred years: more is a slip, and would overflow the clock.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
 /// Parses a time greater than zero. A bare number is seconds.
 pub(crate) fn parse(text: &str) -> Result<Duration, Failure> {
     let bad = || {
@@ -14,14 +17,18 @@ pub(crate) fn parse(text: &str) -> Result<Duration, Failure> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds)
             .ok()
-            .filter(|d| !d.is_zero())
+            .filter(is_sane)
             .ok_or_else(bad);
     }
     let signed: jiff::SignedDuration = text.parse().map_err(|_| bad())?;
     Duration::try_from(signed)
         .ok()
-        .filter(|d| !d.is_zero())
+        .filter(is_sane)
         .ok_or_else(bad)
+}
+
+fn is_sane(time: &Duration) -> bool {
+    !time.is_zero() && *time <= LONGEST
 }
 
 #[cfg(test)]
@@ -34,7 +41,7 @@ mod tests {
         assert_eq!(parse("2").unwrap(), Duration::from_secs(2));
         assert_eq!(parse("0.5").unwrap(), Duration::from_millis(500));
         assert_eq!(parse("1h30m").unwrap(), Duration::from_secs(5400));
-        for bad in ["", "0", "0s", "-1s", "soon", "1e400", "nan"] {
+        for bad in ["", "0", "0s", "-1s", "soon", "1e400", "1e19", "nan"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -19,6 +19,7 @@ use clap::{CommandFactory as _, Parser as _};
 use fail::{Failure, Status};
 
 fn main() -> ExitCode {
+    allow_open_files();
     clap_complete::CompleteEnv::with_factory(cli::Cli::command).complete();
     let result = match std::env::args_os()
         .next()
@@ -31,6 +32,16 @@ fn main() -> ExitCode {
         Ok(status) => status.into(),
         Err(error) => end(&error),
     }
+}
+
+/// Raises the soft limit of open files to the hard one: a live source holds
+/// attribute files open between samples, several for each cache.
+fn allow_open_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Without it files are opened again each time, which only costs time.
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// One line for the error, one for each hint. A closed pipe is no error: the

@@ -1,9 +1,10 @@
 //! Opens the source that the options name, and says how to get at a better one.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use collectors::Error;
-use collectors::model::{Snapshot, Warning};
+use collectors::model::{Cache, Snapshot, Warning, WarningCode};
 use collectors::source::kernel::KernelSource;
 use collectors::source::tree::DirTree;
 use collectors::source::{Demand, Source, capture};
@@ -72,26 +73,54 @@ fn memory_line() -> Option<String> {
 
 /// Prints the warnings of a snapshot, one line each, unless told to be quiet.
 pub(crate) fn say_warnings(global: &Global, snapshot: &Snapshot) {
+    say_some(global, snapshot, |_| true);
+}
+
+/// The same without those about the figures of caches that are not shown.
+pub(crate) fn say_warnings_about(global: &Global, snapshot: &Snapshot, shown: &[&Cache]) {
+    let names: HashSet<&str> = shown.iter().map(|cache| &*cache.name).collect();
+    say_some(global, snapshot, |warning| {
+        subject(warning).is_none_or(|name| names.contains(name))
+    });
+}
+
+/// The cache that a warning about one cache's figures begins with.
+fn subject(warning: &Warning) -> Option<&str> {
+    let of_one = matches!(warning.code, WarningCode::Race | WarningCode::FallbackOrder);
+    let (name, _) = warning.message.split_once(": ").filter(|_| of_one)?;
+    (!name.contains(' ')).then_some(name)
+}
+
+fn say_some(global: &Global, snapshot: &Snapshot, wanted: impl Fn(&Warning) -> bool) {
     const SHOWN: usize = 20;
     if global.quiet {
         return;
     }
-    let total = snapshot.warnings.iter().count() as u64 + snapshot.warnings.suppressed();
-    for warning in snapshot.warnings.iter().take(SHOWN) {
-        say(&warning_line(warning));
+    let mut rest = snapshot.warnings.suppressed();
+    let wanted = snapshot.warnings.iter().filter(|w| wanted(w));
+    for (number, warning) in wanted.enumerate() {
+        if number < SHOWN {
+            say(&warning_line(warning, &snapshot.origin.detail));
+        } else {
+            rest += 1;
+        }
     }
-    let rest = total.saturating_sub(SHOWN as u64);
     if rest > 0 {
         say(&format!("slabctl: warning: {rest} more (all in --json)"));
     }
 }
 
-fn warning_line(warning: &Warning) -> String {
-    let kind = if warning.code == collectors::model::WarningCode::Note {
+/// A line of a bare text is a line of the file that was opened.
+fn warning_line(warning: &Warning, source: &str) -> String {
+    let kind = if warning.code == WarningCode::Note {
         "note"
     } else {
         "warning"
     };
+    let mut warning = warning.clone();
+    if warning.file.is_none() && warning.line.is_some() {
+        warning.file = Some(source.to_owned());
+    }
     format!("slabctl: {kind}: {}", text::one_line(&warning.to_string()))
 }
 

@@ -220,7 +220,8 @@ fn inflated<'a>(caches: impl Iterator<Item = &'a Cache>) -> Option<Example<'a>> 
     caches
         .filter_map(|cache| {
             let object = kmalloc_class(&cache.name)?.size;
-            let slot = cache.slab_size()?.value.get();
+            // slabtop's 0.01K is no exact size.
+            let slot = cache.slab_size().filter(|s| !s.approx)?.value.get();
             let aligned = object.checked_next_power_of_two()?;
             (slot > object && slot != aligned).then_some(Example {
                 name: &cache.name,

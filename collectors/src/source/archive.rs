@@ -3,8 +3,10 @@
 //! Whatever comes in may be hostile: members are wanted by name, every size is
 //! capped, paths are normalised, links are recorded and never followed.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 use super::tree::{MAX_FILE, MemTree, clean_path, read_capped};
 use crate::error::Error;
@@ -19,6 +21,14 @@ const MAX_UNPACKED: u64 = 64 << 30;
 /// Members that are looked at.
 const MAX_MEMBERS: u64 = 4_000_000;
 
+/// Bytes of headers, long names and extended headers before one member. A name
+/// is a member itself in GNU's and pax' formats, and the tar library reads it
+/// whole, whatever its size.
+const MAX_HEADERS: u64 = 1 << 20;
+
+/// Longest path that is looked at (`PATH_MAX`).
+const MAX_PATH: usize = 4096;
+
 /// How a file is packed, told from its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
@@ -31,6 +41,9 @@ pub enum Packing {
     /// xz.
     Xz,
 }
+
+/// Bytes of the longest magic number.
+const MAGIC: usize = 6;
 
 impl Packing {
     /// Tells the packing from the magic number.
@@ -49,9 +62,12 @@ impl Packing {
 
 /// Decompresses a stream according to its first bytes, twice at the most
 /// (a packed file inside a packed file is somebody's trick).
-pub fn unpack<'a>(reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
-    let mut reader: Box<dyn BufRead + 'a> = Box::new(reader);
-    let packing = Packing::of(reader.fill_buf()?);
+pub fn unpack<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+    // A pipe may give its first bytes one by one.
+    let mut head = Vec::with_capacity(MAGIC);
+    reader.by_ref().take(MAGIC as u64).read_to_end(&mut head)?;
+    let packing = Packing::of(&head);
+    let mut reader: Box<dyn BufRead + 'a> = Box::new(Cursor::new(head).chain(reader));
     let limited = |r: Box<dyn Read + 'a>| -> Box<dyn BufRead + 'a> {
         Box::new(BufReader::with_capacity(1 << 16, r.take(MAX_UNPACKED)))
     };
@@ -146,15 +162,24 @@ fn is_wanted(path: &str) -> bool {
 /// is broken from the start is an error.
 pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Result<MemTree, Error> {
     let mut tree = MemTree::new(path);
-    let mut archive = tar::Archive::new(reader);
+    let left = Rc::new(Cell::new(MAX_HEADERS));
+    let mut archive = tar::Archive::new(Metered {
+        inner: reader,
+        left: Rc::clone(&left),
+    });
     archive.set_ignore_zeros(false);
     let broken = |why: String| Error::Broken {
         path: path.to_owned(),
         why,
     };
-    let entries = archive.entries().map_err(|e| broken(e.to_string()))?;
+    let mut entries = archive.entries().map_err(|e| broken(e.to_string()))?;
     let (mut kept, mut members) = (0u64, 0u64);
-    for entry in entries {
+    loop {
+        left.set(MAX_HEADERS);
+        let Some(entry) = entries.next() else {
+            break;
+        };
+        left.set(u64::MAX);
         members += 1;
         if members > MAX_MEMBERS || kept > MAX_KEPT {
             warnings.push(Warning::new(
@@ -174,7 +199,11 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
                 break;
             }
         };
-        match take_member(&mut entry, &mut tree, warnings) {
+        // What is left of the member is read here, so that only headers remain
+        // for the next step.
+        let taken = take_member(&mut entry, &mut tree, warnings)
+            .and_then(|bytes| io::copy(&mut entry, &mut io::sink()).map(|_| bytes));
+        match taken {
             Ok(bytes) => kept += bytes,
             Err(error) => {
                 warnings.push(Warning::new(
@@ -188,11 +217,36 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
     Ok(tree)
 }
 
+/// A reader that fails when more is read than was allowed for one step.
+struct Metered<R> {
+    inner: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.get();
+        if left == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("more than {MAX_HEADERS} bytes of headers before a member"),
+            ));
+        }
+        let most = buf.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let read = self.inner.read(&mut buf[..most])?;
+        self.left.set(left - read as u64);
+        Ok(read)
+    }
+}
+
 fn take_member<R: Read>(
     entry: &mut tar::Entry<'_, R>,
     tree: &mut MemTree,
     warnings: &mut Warnings,
 ) -> io::Result<u64> {
+    if entry.path_bytes().len() > MAX_PATH {
+        return Ok(0);
+    }
     let raw = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     let Some(name) = clean_path(&raw) else {
         if raw.split('/').any(|p| p == "..") {
@@ -212,7 +266,9 @@ fn take_member<R: Read>(
     }
     if kind.is_symlink() || kind.is_hard_link() {
         if let Some(target) = entry.link_name_bytes() {
-            tree.insert_link(&name, &String::from_utf8_lossy(&target));
+            let target = &target[..target.len().min(MAX_PATH)];
+            tree.insert_link(&name, &String::from_utf8_lossy(target));
+            return Ok((name.len() + target.len()) as u64);
         }
         return Ok(0);
     }
@@ -231,7 +287,7 @@ fn take_member<R: Read>(
     }
     let mut bytes = Vec::new();
     read_capped(entry, MAX_FILE, &mut bytes)?;
-    let size = bytes.len() as u64;
+    let size = (name.len() + bytes.len()) as u64;
     tree.insert_file(&name, bytes);
     Ok(size)
 }

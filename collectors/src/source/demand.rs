@@ -29,6 +29,12 @@ pub struct Demand {
     pub sites: bool,
     /// Command line, build options and vmstat of the machine.
     pub machine: bool,
+    /// Caches without slabs will not be shown: nothing more is read of one that
+    /// /proc/slabinfo shows to be empty.
+    pub skip_empty: bool,
+    /// The caller samples once and exits: files may be left open, since the
+    /// kernel closes them all at exit for a third of the calls.
+    pub once: bool,
     /// Walk lists of any length for an exact count of objects.
     pub exact: bool,
     /// Partial slabs above which `objects` is not read but taken from
@@ -54,6 +60,8 @@ impl Demand {
             counters: true,
             sites: false,
             machine: false,
+            once: false,
+            skip_empty: false,
             exact: false,
             walk_limit: Self::WALK_LIMIT,
             only: None,
@@ -71,6 +79,8 @@ impl Demand {
             counters: false,
             sites: false,
             machine: false,
+            once: false,
+            skip_empty: false,
             exact: false,
             walk_limit: Self::WALK_LIMIT,
             only: None,

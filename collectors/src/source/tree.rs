@@ -8,9 +8,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::ops::Bound;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 
 /// What a directory entry is.
@@ -43,15 +46,21 @@ pub trait Tree {
     /// The entries of a directory, sorted by name.
     fn list(&self, path: &str) -> io::Result<Vec<Entry>>;
 
+    /// The names in a directory, unsorted; cheaper than [`Tree::list`] where
+    /// there are many links.
+    fn names(&self, path: &str) -> io::Result<Vec<String>> {
+        Ok(self.list(path)?.into_iter().map(|e| e.name).collect())
+    }
+
     /// Where the tree is, for messages.
     fn root(&self) -> &Path;
 
     /// The same tree seen from a directory in it.
     fn descend(&self, path: &str) -> io::Result<Box<dyn Tree>>;
 
-    /// Reads a small attribute file into `buf`. With `keep`, a live tree may
-    /// hold the file open, since the caller will read it again.
-    fn read_attribute(&self, path: &str, keep: bool, buf: &mut Vec<u8>) -> io::Result<()> {
+    /// Reads a small attribute file into `buf`. A live tree may hold the file
+    /// open afterwards, as `keep` says.
+    fn read_attribute(&self, path: &str, keep: Keep, buf: &mut Vec<u8>) -> io::Result<()> {
         let _ = keep;
         *buf = self.read(path)?;
         Ok(())
@@ -66,8 +75,22 @@ pub trait Tree {
     }
 }
 
+/// What becomes of an attribute file after it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// It is closed.
+    No,
+    /// It is read again: a `pread` then costs a third of open, read and close.
+    ForTheNextSample,
+    /// The program ends soon: the kernel closes all files at once then.
+    UntilExit,
+}
+
 /// Largest file that is read whole from a tree or an archive.
 pub const MAX_FILE: u64 = 64 << 20;
+
+/// Room for the first read of a file.
+const FIRST_READ: usize = 16 << 10;
 
 /// Most entries that are read from one directory.
 pub const MAX_ENTRIES: usize = 1 << 20;
@@ -79,16 +102,26 @@ pub struct DirTree {
     dir: OwnedFd,
     /// A saved tree may come from anybody: links must not leave it.
     confined: bool,
-    /// Files held open for the next sample: a `pread` then costs a third of
-    /// open, read and close.
+    /// Files held open for the next sample.
     kept: RefCell<HashMap<String, OwnedFd>>,
+    /// Files left open until the end.
+    left: RefCell<Vec<OwnedFd>>,
+    /// How many are held at the most.
+    max_kept: usize,
 }
 
-/// Files that are held open at the most; the rest are opened each time.
-const MAX_KEPT: usize = 768;
+/// File descriptors left to the rest of the program.
+const SPARE_FILES: u64 = 128;
 
-/// A sysfs attribute is one page at the most (fs/sysfs/file.c).
-const ATTRIBUTE_SIZE: usize = 65536;
+/// A sysfs attribute is one page at the most (fs/sysfs/file.c); pages of 64 KiB
+/// exist, but no slab attribute fills even 4096 bytes of one.
+const ATTRIBUTE_SIZE: usize = 4096;
+
+fn max_kept() -> usize {
+    use rustix::process::{Resource, getrlimit};
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(allowed.saturating_sub(SPARE_FILES)).unwrap_or(usize::MAX)
+}
 
 impl DirTree {
     /// The running system, or another root given by the user (`--root`).
@@ -114,19 +147,23 @@ impl DirTree {
             dir,
             confined,
             kept: RefCell::new(HashMap::new()),
+            left: RefCell::new(Vec::new()),
+            max_kept: max_kept(),
         }
     }
 
     /// Reads a kept file again; `false` when there is none or it went stale.
-    fn read_kept(&self, path: &str, buf: &mut [u8]) -> Option<usize> {
+    fn read_kept(&self, path: &str, buf: &mut Vec<u8>) -> bool {
         let mut kept = self.kept.borrow_mut();
-        let fd = kept.get(path)?;
-        if let Ok(read) = rustix::io::pread(fd, &mut *buf, 0) {
-            return Some(read);
+        let Some(fd) = kept.get(path) else {
+            return false;
+        };
+        if rustix::io::pread(fd, spare_capacity(buf), 0).is_ok() {
+            return true;
         }
         // The cache went away; one of the same name may have come since.
         kept.remove(path);
-        None
+        false
     }
 
     /// Opens a file for reading, without its bytes being read yet.
@@ -179,43 +216,27 @@ impl DirTree {
 impl Tree for DirTree {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let fd = self.open_file(path)?;
-        let mut bytes = Vec::new();
+        // Files of /proc have no size to go by; most fit in one read.
+        let mut bytes = Vec::with_capacity(FIRST_READ);
         read_capped(File::from(fd), MAX_FILE, &mut bytes)?;
         Ok(bytes)
     }
 
     fn list(&self, path: &str) -> io::Result<Vec<Entry>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = if path.is_empty() { "." } else { path };
-        let fd = if self.confined {
-            self.open_confined(dir, flags)?
-        } else {
-            rustix::fs::openat(&self.dir, dir, flags, Mode::empty())?
-        };
-        let mut entries = Vec::new();
-        for entry in rustix::fs::Dir::new(fd)? {
-            let entry = entry?;
-            let raw = entry.file_name();
-            if matches!(raw.to_bytes(), b"." | b"..") || entries.len() >= MAX_ENTRIES {
-                continue;
-            }
-            entries.push((raw.to_owned(), entry.file_type()));
-        }
-        let mut out = Vec::with_capacity(entries.len());
-        for (raw, kind) in entries {
-            let name = raw.to_string_lossy().into_owned();
-            let full = if path.is_empty() {
-                name.clone()
-            } else {
-                format!("{path}/{name}")
-            };
-            out.push(Entry {
-                kind: self.kind_of(&full, kind),
+        let mut out: Vec<Entry> = self
+            .entries(path)?
+            .into_iter()
+            .map(|(name, kind)| Entry {
+                kind: self.kind_of(path, &name, kind),
                 name,
-            });
-        }
-        out.sort_by(|a, b| a.name.cmp(&b.name));
+            })
+            .collect();
+        out.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(out)
+    }
+
+    fn names(&self, path: &str) -> io::Result<Vec<String>> {
+        Ok(self.entries(path)?.into_iter().map(|(n, _)| n).collect())
     }
 
     fn root(&self) -> &Path {
@@ -236,29 +257,63 @@ impl Tree for DirTree {
         )))
     }
 
-    fn read_attribute(&self, path: &str, keep: bool, buf: &mut Vec<u8>) -> io::Result<()> {
+    fn read_attribute(&self, path: &str, keep: Keep, buf: &mut Vec<u8>) -> io::Result<()> {
         if self.confined {
             *buf = self.read(path)?;
             return Ok(());
         }
-        buf.resize(ATTRIBUTE_SIZE, 0);
-        if let Some(read) = self.read_kept(path, buf) {
-            buf.truncate(read);
+        buf.clear();
+        buf.reserve(ATTRIBUTE_SIZE);
+        if keep == Keep::ForTheNextSample && self.read_kept(path, buf) {
             return Ok(());
         }
         let fd = self.open_file(path)?;
-        let read = rustix::io::pread(&fd, &mut buf[..], 0)?;
-        buf.truncate(read);
-        let mut kept = self.kept.borrow_mut();
-        if keep && kept.len() < MAX_KEPT {
-            kept.insert(path.to_owned(), fd);
+        rustix::io::pread(&fd, spare_capacity(buf), 0)?;
+        let (mut kept, mut left) = (self.kept.borrow_mut(), self.left.borrow_mut());
+        if kept.len() + left.len() < self.max_kept {
+            match keep {
+                Keep::No => {}
+                Keep::ForTheNextSample => {
+                    kept.insert(path.to_owned(), fd);
+                }
+                Keep::UntilExit => left.push(fd),
+            }
         }
         Ok(())
     }
 }
 
 impl DirTree {
-    fn kind_of(&self, path: &str, kind: FileType) -> EntryKind {
+    fn entries(&self, path: &str) -> io::Result<Vec<(String, FileType)>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = if path.is_empty() { "." } else { path };
+        let fd = if self.confined {
+            self.open_confined(dir, flags)?
+        } else {
+            rustix::fs::openat(&self.dir, dir, flags, Mode::empty())?
+        };
+        let mut entries = Vec::new();
+        for entry in rustix::fs::Dir::new(fd)?.take(MAX_ENTRIES) {
+            let entry = entry?;
+            let raw = entry.file_name();
+            if !matches!(raw.to_bytes(), b"." | b"..") {
+                entries.push((raw.to_string_lossy().into_owned(), entry.file_type()));
+            }
+        }
+        Ok(entries)
+    }
+
+    fn kind_of(&self, dir: &str, name: &str, kind: FileType) -> EntryKind {
+        match kind {
+            FileType::Directory => return EntryKind::Directory,
+            FileType::RegularFile => return EntryKind::File,
+            _ => {}
+        }
+        let path = &if dir.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{dir}/{name}")
+        };
         let kind = if kind == FileType::Unknown {
             // Some file systems do not tell; slabinfo dies on those.
             rustix::fs::statat(&self.dir, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
@@ -303,7 +358,10 @@ pub enum Node {
 #[derive(Debug, Clone, Default)]
 pub struct MemTree {
     root: PathBuf,
-    nodes: BTreeMap<String, Node>,
+    /// Shared by every view of the tree: an archive may hold a gigabyte.
+    nodes: Arc<BTreeMap<String, Node>>,
+    /// The directory this view starts in: empty, or with a `/` at its end.
+    start: String,
 }
 
 impl MemTree {
@@ -311,27 +369,38 @@ impl MemTree {
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
-            nodes: BTreeMap::new(),
+            nodes: Arc::default(),
+            start: String::new(),
+        }
+    }
+
+    fn insert(&mut self, path: &str, node: Node) {
+        if let Some(path) = clean_path(path) {
+            let path = format!("{}{path}", self.start);
+            Arc::make_mut(&mut self.nodes).insert(path, node);
         }
     }
 
     /// Adds a file under a clean relative path; a later one replaces it.
     pub fn insert_file(&mut self, path: &str, bytes: Vec<u8>) {
-        if let Some(path) = clean_path(path) {
-            self.nodes.insert(path, Node::File(bytes));
-        }
+        self.insert(path, Node::File(bytes));
     }
 
     /// Adds a symbolic link. It is listed; it is never followed out of the tree.
     pub fn insert_link(&mut self, path: &str, target: &str) {
-        if let Some(path) = clean_path(path) {
-            self.nodes.insert(path, Node::Link(target.to_owned()));
-        }
+        self.insert(path, Node::Link(target.to_owned()));
+    }
+
+    /// Paths below `prefix`, without it, with what is there, sorted.
+    fn below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Node)> {
+        self.nodes
+            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
+            .map_while(move |(path, node)| Some((path.strip_prefix(prefix)?, node)))
     }
 
     /// Every path with a file or link, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.nodes.keys().map(String::as_str)
+        self.below(&self.start).map(|(path, _)| path)
     }
 
     /// Every file and link with its path, sorted by path.
@@ -342,19 +411,15 @@ impl MemTree {
     /// The same tree seen from a directory in it.
     #[must_use]
     pub fn subtree(&self, prefix: &str) -> Self {
-        let mut out = Self::new(self.root.join(prefix));
-        let start = if prefix.is_empty() {
-            String::new()
-        } else {
-            format!("{prefix}/")
+        let start = match prefix {
+            "" => self.start.clone(),
+            prefix => format!("{}{prefix}/", self.start),
         };
-        for (path, node) in self.nodes.range(start.clone()..) {
-            let Some(rest) = path.strip_prefix(&start) else {
-                break;
-            };
-            out.nodes.insert(rest.to_owned(), node.clone());
+        Self {
+            root: self.root.join(prefix),
+            nodes: Arc::clone(&self.nodes),
+            start,
         }
-        out
     }
 }
 
@@ -379,7 +444,7 @@ pub fn clean_path(path: &str) -> Option<String> {
 impl Tree for MemTree {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let path = clean_path(path).ok_or(io::ErrorKind::InvalidInput)?;
-        match self.nodes.get(&path) {
+        match self.nodes.get(&format!("{}{path}", self.start)) {
             Some(Node::File(bytes)) => Ok(bytes.clone()),
             Some(Node::Link(_)) => Err(io::ErrorKind::InvalidInput.into()),
             None => Err(io::ErrorKind::NotFound.into()),
@@ -388,17 +453,14 @@ impl Tree for MemTree {
 
     fn list(&self, path: &str) -> io::Result<Vec<Entry>> {
         let prefix = match clean_path(path) {
-            Some(path) => format!("{path}/"),
+            Some(path) => format!("{}{path}/", self.start),
             None if path.split('/').any(|p| p == "..") => {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
-            None => String::new(),
+            None => self.start.clone(),
         };
         let mut out: Vec<Entry> = Vec::new();
-        for (full, node) in self.nodes.range(prefix.clone()..) {
-            let Some(rest) = full.strip_prefix(&prefix) else {
-                break;
-            };
+        for (rest, node) in self.below(&prefix) {
             let (name, kind) = match (rest.split_once('/'), node) {
                 (Some((dir, _)), _) => (dir, EntryKind::Directory),
                 (None, Node::File(_)) => (rest, EntryKind::File),
@@ -429,7 +491,7 @@ impl Tree for MemTree {
         }
         let path = clean_path(path).ok_or(io::ErrorKind::InvalidInput)?;
         let tree = self.subtree(&path);
-        if tree.nodes.is_empty() {
+        if tree.paths().next().is_none() {
             return Err(io::ErrorKind::NotFound.into());
         }
         Ok(Box::new(tree))

@@ -1,21 +1,23 @@
 //! `slabctl diff`: what grew or shrank, by how much and how fast.
 
+mod table;
+
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use collectors::analysis::diff::{self, Change, Changes, Diff, DiffRow, Presence};
 use collectors::columns::{self, Row};
-use collectors::model::{Cache, Snapshot, Unit};
+use collectors::model::{Cache, OriginKind, Snapshot};
 use collectors::source::{Demand, Source as _, capture};
 use collectors::units;
+use jiff::SignedDuration;
 
 use super::select::Selection;
-use super::{Context, cells, report};
+use super::{Context, report};
 use crate::cli::{Diff as Args, Format};
 use crate::fail::{Failure, Status};
-use crate::output::table::{Cell, Head, Table};
-use crate::output::{json, json_diff};
+use crate::output::{json, json_diff, text};
 use crate::{interval, open};
 
 /// Runs the command.
@@ -25,34 +27,65 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     let threshold = args.threshold.as_deref().map(threshold).transpose()?;
     let order = sort.map(Order::parse).transpose()?.unwrap_or(Order::Memory);
     let elapsed = args.elapsed.as_deref().map(interval::parse).transpose()?;
-    let (before, after, elapsed) = snapshots(context, args, elapsed)?;
+    let (before, after, elapsed) = snapshots(context, args, &selection, elapsed)?;
     let mut diff = diff::diff(&before, &after, elapsed);
-    let grew = threshold.map(|t| diff.rows.iter().any(|row| diff::exceeds(row, &t)));
-    let changed = diff.rows.iter().any(is_changed);
+    diff.rows
+        .retain(|row| keep(row, &selection, &before, &after));
+    let unknown = diff
+        .rows
+        .iter()
+        .filter(|r| r.changes.memory.delta.is_none());
+    let unknown = unknown.count();
     diff.rows.retain(|row| {
-        keep(row, &selection, &before, &after)
-            && (args.all || is_changed(row))
-            && threshold.is_none_or(|t| diff::exceeds(row, &t))
+        (args.all || is_changed(row)) && threshold.is_none_or(|t| diff::exceeds(row, &t))
     });
+    // Before --top, which only shortens what is shown.
+    let found = threshold.map_or_else(
+        || diff.rows.iter().any(is_changed),
+        |_| !diff.rows.is_empty(),
+    );
     order.sort(&mut diff.rows, args.select.reverse);
     let total = diff.rows.len();
     if let Some(top) = args.select.top {
         diff.rows.truncate(top);
     }
+    write(context, &before, &after, &diff)?;
+    if threshold.is_some() && unknown > 0 {
+        context.note(&format!(
+            "memory not known on both sides, so not held against the threshold: {unknown} of the caches"
+        ));
+    }
+    say(context, &diff, total, &before, &after);
+    let found = args.exit_code && found;
+    Ok(if found { Status::Findings } else { Status::Ok })
+}
+
+fn write(
+    context: &Context,
+    before: &Snapshot,
+    after: &Snapshot,
+    diff: &Diff,
+) -> anyhow::Result<()> {
     let mut out = Context::out();
     match context.global.format() {
-        Format::Json => json::write(&mut out, &json_diff::document(&before, &after, &diff))?,
+        Format::Json => {
+            let live = |side: &Snapshot| side.origin.kind == OriginKind::Kernel;
+            let now = (live(before) || live(after)).then(jiff::Timestamp::now);
+            json::write(&mut out, &json_diff::document(before, after, diff, now))?;
+        }
         Format::Jsonl => {
             for row in &diff.rows {
                 json_diff::write_line(&mut out, row)?;
             }
         }
-        _ => report::write_table(context, &table(context, &diff), &mut out)?,
+        Format::Csv => report::write_table(context, &table::exact(diff), &mut out)?,
+        Format::Table | Format::Md => {
+            let table = table::people(diff, context.global.scale());
+            report::write_table(context, &table, &mut out)?;
+        }
     }
     out.flush()?;
-    say(context, &diff, total, &before, &after);
-    let found = args.exit_code && grew.unwrap_or(changed);
-    Ok(if found { Status::Findings } else { Status::Ok })
+    Ok(())
 }
 
 /// Sorting is by change, not by a column of one side.
@@ -66,46 +99,68 @@ fn without_order(args: &Args) -> crate::cli::Select {
 fn snapshots(
     context: &Context,
     args: &Args,
+    selection: &Selection,
     elapsed: Option<Duration>,
 ) -> anyhow::Result<(Snapshot, Snapshot, Option<Duration>)> {
-    let demand = demand();
+    let demand = demand(context, selection);
     if let Some(text) = &args.interval {
-        let wait = interval::parse(text)?;
-        let mut source = open::source(&context.global)?;
-        if !source.is_live() {
-            return Err(Failure::usage(
-                "--interval needs a live source: a saved file does not change",
-            )
-            .into());
-        }
-        let before = source.sample(&demand).map_err(open::with_hints)?;
-        let start = std::time::Instant::now();
-        std::thread::sleep(wait);
-        let after = source.sample(&demand).map_err(open::with_hints)?;
-        return Ok((before, after, Some(start.elapsed())));
+        return interval(context, interval::parse(text)?, &demand);
     }
     let Some(path) = &args.before else {
         return Err(Failure::usage("diff needs two captures, or --interval").into());
     };
+    let global = &context.global;
+    if args.after.is_some() && (global.from.is_some() || global.root.is_some()) {
+        return Err(Failure::usage(
+            "the later side is given twice: as the second capture, and by --from or --root",
+        )
+        .into());
+    }
+    let later = args.after.as_ref().or(global.from.as_ref());
+    if path.as_os_str() == "-" && later.is_some_and(|later| later.as_os_str() == "-") {
+        return Err(Failure::usage("standard input can be one side only").into());
+    }
     let before = saved(path)?;
     let after = match &args.after {
         Some(path) => saved(path)?,
-        None => open::sample(&context.global, &demand)?,
+        None => open::sample(global, &demand)?,
     };
     Ok((before, after, elapsed))
+}
+
+/// The running kernel twice, with the time between that really passed.
+fn interval(
+    context: &Context,
+    wait: Duration,
+    demand: &Demand,
+) -> anyhow::Result<(Snapshot, Snapshot, Option<Duration>)> {
+    let mut source = open::source(&context.global)?;
+    if !source.is_live() {
+        let error = "--interval needs a live source: a saved file does not change";
+        return Err(Failure::usage(error).into());
+    }
+    let before = source.sample(demand).map_err(open::with_hints)?;
+    let start = Instant::now();
+    std::thread::sleep(wait);
+    let after = source.sample(demand).map_err(open::with_hints)?;
+    Ok((before, after, Some(start.elapsed())))
 }
 
 fn saved(path: &Path) -> Result<Snapshot, Failure> {
     Ok(capture::open(path)?.sample(&Demand::everything())?)
 }
 
-fn demand() -> Demand {
+/// What a live side must read: the compared figures, what the filter looks at,
+/// and the counters where they are written.
+fn demand(context: &Context, selection: &Selection) -> Demand {
     let mut demand = Demand::names();
     for key in ["loss", "partial", "objects", "total_objects"] {
         if let Some(column) = columns::find(key) {
             column.ask(&mut demand);
         }
     }
+    selection.ask(&mut demand);
+    demand.counters |= matches!(context.global.format(), Format::Json | Format::Jsonl);
     demand
 }
 
@@ -192,18 +247,12 @@ fn bad_threshold(text: &str) -> Failure {
     Failure::usage(format!("{text:?} is no growth: write 10M, 500 or 10%"))
 }
 
+/// Whether a figure is known to differ, or the cache came or went.
 fn is_changed(row: &DiffRow) -> bool {
-    let c = &row.changes;
     row.presence != Presence::Both
-        || [
-            &c.objects,
-            &c.total_objects,
-            &c.slabs,
-            &c.partial,
-            &c.memory,
-        ]
-        .iter()
-        .any(|change| change.delta.is_some_and(|d| d.value != 0))
+        || json_diff::named(&row.changes)
+            .iter()
+            .any(|(_, change)| change.delta.is_some_and(|d| d.value != 0))
 }
 
 /// A filter holds when it holds for either side.
@@ -215,81 +264,69 @@ fn keep(row: &DiffRow, selection: &Selection, before: &Snapshot, after: &Snapsho
     accepts(row.after, after) || accepts(row.before, before)
 }
 
-fn table(context: &Context, diff: &Diff) -> Table {
-    let scale = context.global.scale();
-    let timed = diff.elapsed.is_some_and(|e| !e.is_zero());
-    let mut heads = vec![
-        Head::left("Name"),
-        Head::left("").key("status"),
-        Head::right("Space").key("memory_before"),
-        Head::right("Now").key("memory_after"),
-        Head::right("Change").key("memory_delta"),
-        Head::right("Objects").key("objects_delta"),
-        Head::right("Slabs").key("slabs_delta"),
-        Head::right("Part").key("partial_delta"),
-    ];
-    if timed {
-        heads.push(Head::right("Space/h").key("memory_per_hour"));
-    }
-    let mut table = Table::new(heads);
-    for row in &diff.rows {
-        let mark = match row.presence {
-            Presence::Both => "",
-            Presence::Appeared => "new",
-            Presence::Vanished => "gone",
-        };
-        table.row(line(&row.name, mark, &row.changes, timed, scale));
-    }
-    table.row(line("total, all caches", "", &diff.totals, timed, scale));
-    table
-}
-
-fn line(name: &str, mark: &str, changes: &Changes, timed: bool, scale: units::Scale) -> Vec<Cell> {
-    let memory = &changes.memory;
-    let mut cells = vec![
-        Cell::text(name),
-        Cell::text(mark),
-        cells::maybe(memory.before, Unit::Bytes, scale),
-        cells::maybe(memory.after, Unit::Bytes, scale),
-        cells::delta(memory.delta, Unit::Bytes, scale),
-        cells::delta(changes.objects.delta, Unit::Objects, scale),
-        cells::delta(changes.slabs.delta, Unit::Slabs, scale),
-        cells::delta(changes.partial.delta, Unit::Slabs, scale),
-    ];
-    if timed {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a rate is rounded for people; floats saturate when cast"
-        )]
-        let rate = memory.per_hour.map(|r| r.map(|v| v.round() as i128));
-        cells.push(cells::delta(rate, Unit::Bytes, scale));
-    }
-    cells
-}
-
 fn say(context: &Context, diff: &Diff, total: usize, before: &Snapshot, after: &Snapshot) {
     if let Some(elapsed) = diff.elapsed {
-        context.note(&format!("{:.1} s between the two", elapsed.as_secs_f64()));
+        context.note(&format!("{} between the two", time(elapsed)));
     } else {
         context.note("the time between the two is not known (--elapsed gives growth per hour)");
     }
-    if diff.rows.len() < total {
-        context.note(&format!(
-            "{} more not shown (--top)",
-            total - diff.rows.len()
-        ));
+    let cut = total - diff.rows.len();
+    if cut > 0 {
+        context.note(&format!("{cut} more not shown (--top)"));
     }
     if total == 0 {
         context.note("nothing to show");
     }
-    open::say_warnings(&context.global, before);
-    if before.warnings != after.warnings {
+    if before.warnings == after.warnings {
         open::say_warnings(&context.global, after);
+    } else {
+        for side in [before, after] {
+            if !side.warnings.is_empty() {
+                let name = text::one_line(&side.origin.detail);
+                context.note(&format!("about {name}:"));
+                open::say_warnings(&context.global, side);
+            }
+        }
     }
     for warning in &diff.warnings {
         context.note(&format!(
             "warning: {}",
-            crate::output::text::one_line(&warning.to_string())
+            text::one_line(&warning.to_string())
         ));
+    }
+}
+
+/// `9.8 s` or `1h 30m`.
+fn time(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64();
+    if seconds < 60.0 {
+        return format!("{seconds:.1} s");
+    }
+    let whole = Duration::from_secs(elapsed.as_secs());
+    SignedDuration::try_from(whole).map_or_else(|_| format!("{seconds:.0} s"), |d| format!("{d:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_is_a_size_or_a_percentage() {
+        assert_eq!(threshold("10M").unwrap().bytes, Some(10 << 20));
+        assert_eq!(threshold("500").unwrap().bytes, Some(500));
+        assert_eq!(threshold("0").unwrap().bytes, Some(0));
+        assert_eq!(threshold("2.5%").unwrap().percent, Some(2.5));
+        for bad in ["", "%", "lots", "-1", "-5%", "nan%", "inf%", "10X"] {
+            let status = threshold(bad).unwrap_err().status;
+            assert_eq!(status, Status::Usage, "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_for_people() {
+        assert_eq!(time(Duration::from_millis(10_040)), "10.0 s");
+        assert_eq!(time(Duration::from_secs(5400)), "1h 30m");
+        assert_eq!(time(Duration::from_millis(86_400_700)), "24h");
+        assert!(time(Duration::MAX).ends_with(" s"));
     }
 }

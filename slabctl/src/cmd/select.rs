@@ -64,6 +64,26 @@ impl Selection {
         }
     }
 
+    /// What caches have to pass.
+    pub(crate) const fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// The column to sort by.
+    pub(crate) const fn sort(&self) -> Option<&'static Column> {
+        self.sort
+    }
+
+    /// Whether the order is turned round.
+    pub(crate) const fn is_reversed(&self) -> bool {
+        self.reverse
+    }
+
+    /// Takes the limit away, for tables whose lines are not caches.
+    pub(crate) const fn take_top(&mut self) -> Option<usize> {
+        self.top.take()
+    }
+
     /// Whether the user chose caches at all.
     pub(crate) const fn is_all(&self) -> bool {
         self.filter.is_all()

@@ -3,8 +3,11 @@
 use std::io::Write;
 
 use collectors::analysis::{Usage, groups};
-use collectors::columns::{self, Row, Value};
-use collectors::model::{Cache, Ctor, Flag, Objects, Quantity, SiteKind, Slabs, Snapshot, Unit};
+use collectors::columns::{self, Column, Row, Value};
+use collectors::model::{
+    Cache, CounterId, Ctor, Flag, Layer, Objects, Quantity, SiteKind, Slabs, Snapshot, Unit,
+};
+use collectors::similar;
 use collectors::source::Demand;
 
 use super::report::tracking;
@@ -33,7 +36,9 @@ pub(crate) fn run(context: &Context, args: &Show) -> anyhow::Result<Status> {
     let snapshot = source.sample(&demand).map_err(open::with_hints)?;
     let caches: Vec<&Cache> = snapshot.named(&args.cache).collect();
     if caches.is_empty() {
-        return Err(no_such(context, &args.cache).into());
+        // Without rights the names may be what cannot be read.
+        let all = source.sample(&Demand::names()).map_err(open::with_hints)?;
+        return Err(no_such(&all, &args.cache).into());
     }
     let mut out = Context::out();
     match context.global.format() {
@@ -43,9 +48,7 @@ pub(crate) fn run(context: &Context, args: &Show) -> anyhow::Result<Status> {
         }
         Format::Jsonl => jsonl::write(&mut out, &caches, snapshot.system.page_size)?,
         Format::Csv | Format::Md => {
-            for cache in &caches {
-                report::write_table(context, &figures(context, &snapshot, cache), &mut out)?;
-            }
+            report::write_table(context, &figures(context, &snapshot, &caches), &mut out)?;
         }
         Format::Table => {
             let sections = if args.section.is_empty() {
@@ -57,41 +60,23 @@ pub(crate) fn run(context: &Context, args: &Show) -> anyhow::Result<Status> {
         }
     }
     out.flush()?;
-    open::say_warnings(&context.global, &snapshot);
+    open::say_warnings_about(&context.global, &snapshot, &caches);
     Ok(Status::Ok)
 }
 
-fn no_such(context: &Context, name: &str) -> Failure {
+fn no_such(all: &Snapshot, name: &str) -> Failure {
     let failure = Failure::new(
         Status::NoSuchCache,
         format!("no cache, alias or sysfs id {name:?}"),
     );
-    let near = similar(context, name);
+    let names = all.caches.iter().flat_map(Cache::names);
+    let near = similar::closest(name, names);
     if near.is_empty() {
         failure.hint("slabctl report --names lists every name")
     } else {
-        failure.hint(format!("did you mean {}?", near.join(", ")))
+        let near = text::safe(&near.join(", ")).into_owned();
+        failure.hint(format!("did you mean {near}?"))
     }
-}
-
-/// Names that hold the word or differ by little; case does not matter.
-fn similar(context: &Context, name: &str) -> Vec<String> {
-    let Ok(snapshot) = open::sample(&context.global, &Demand::names()) else {
-        return Vec::new();
-    };
-    let wanted = name.to_ascii_lowercase();
-    let stem: String = wanted.chars().take(4).collect();
-    let mut near: Vec<(bool, String)> = snapshot
-        .caches
-        .iter()
-        .flat_map(Cache::names)
-        .map(|n| (n, n.to_ascii_lowercase()))
-        .filter(|(_, n)| n.contains(&wanted) || (stem.len() == 4 && n.starts_with(&stem)))
-        .map(|(shown, n)| (!n.contains(&wanted), text::safe(shown).into_owned()))
-        .collect();
-    near.sort();
-    near.dedup();
-    near.into_iter().take(5).map(|(_, n)| n).collect()
 }
 
 /// `slabctl report --detail`: the info page of every cache.
@@ -102,10 +87,7 @@ pub(crate) fn details(
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
     if matches!(context.global.format(), Format::Csv | Format::Md) {
-        for cache in caches {
-            report::write_table(context, &figures(context, snapshot, cache), out)?;
-        }
-        return Ok(());
+        return report::write_table(context, &figures(context, snapshot, caches), out);
     }
     let sections = [
         Section::Info,
@@ -153,35 +135,44 @@ fn title(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every figure with its unit, meaning and origin.
-fn figures(context: &Context, snapshot: &Snapshot, cache: &Cache) -> Table {
+/// Every figure with its meaning and origin, one line each.
+fn figures(context: &Context, snapshot: &Snapshot, caches: &[&Cache]) -> Table {
     let scale = context.global.scale();
-    let row = Row::new(cache, snapshot.system.page_size);
     let mut table = Table::new(vec![
+        Head::left("Cache"),
         Head::left("Figure"),
         Head::right("Value"),
         Head::left("From"),
         Head::left("Meaning"),
     ]);
-    for column in columns::all() {
-        let value = column.value(&row);
-        if value == Value::Missing || matches!(column.key, "name" | "id" | "aliases" | "source") {
-            continue;
+    for cache in caches {
+        let row = Row::new(cache, snapshot.system.page_size);
+        for column in columns::all() {
+            let value = column.value(&row);
+            if value == Value::Missing || matches!(column.key, "name" | "source") {
+                continue;
+            }
+            table.row(vec![
+                Cell::text(&*cache.name),
+                Cell::text(column.key),
+                cells::cell(column, &row, scale),
+                Cell::text(origin(cache, column)),
+                Cell::text(column.doc),
+            ]);
         }
-        let origin = Quantity::ALL.iter().find(|q| q.name() == column.key);
-        let from = match origin.and_then(|q| cache.origin(*q)) {
-            Some(layer) => Cell::text(layer.name()),
-            None if column.unit == Unit::Text => Cell::text("sysfs"),
-            None => Cell::text("computed"),
-        };
-        table.row(vec![
-            Cell::text(column.key),
-            cells::cell(column, &row, scale),
-            from,
-            Cell::text(column.doc),
-        ]);
     }
     table
+}
+
+fn origin(cache: &Cache, column: &Column) -> &'static str {
+    let quantity = Quantity::ALL.iter().find(|q| q.name() == column.key);
+    match quantity.and_then(|q| cache.origin(*q)) {
+        Some(layer) => layer.name(),
+        // Text is read, not computed; only the best layer can have it.
+        None if column.unit == Unit::Text => cache.layers.iter().next().map_or("", Layer::name),
+        None if CounterId::ALL.iter().any(|id| id.name() == column.key) => Layer::Sysfs.name(),
+        None => "computed",
+    }
 }
 
 fn info(
@@ -193,7 +184,8 @@ fn info(
     let scale = context.global.scale();
     let row = Row::new(cache, snapshot.system.page_size);
     let show = |key: &str| {
-        columns::find(key).map_or_else(String::new, |c| cells::cell(c, &row, scale).shown)
+        let column = columns::find(key).filter(|c| c.value(&row) != Value::Missing)?;
+        Some(cells::cell(column, &row, scale).shown)
     };
     let groups: [(&str, &[(&str, &str)]); 4] = [
         (
@@ -243,12 +235,23 @@ fn info(
             ],
         ),
     ];
+    let mut unknown = Vec::new();
     for (name, figures) in groups {
-        let parts: Vec<String> = figures
-            .iter()
-            .map(|(label, key)| format!("{label} {}", show(key)))
-            .collect();
-        writeln!(out, "  {name:<8} {}", parts.join(", "))?;
+        let mut parts = Vec::new();
+        for (label, key) in figures {
+            match show(key) {
+                Some(figure) => parts.push(format!("{label} {figure}")),
+                // A share of nothing is not a figure that is missing.
+                None if label.starts_with('%') => {}
+                None => unknown.push(*key),
+            }
+        }
+        if !parts.is_empty() {
+            writeln!(out, "  {name:<8} {}", parts.join(", "))?;
+        }
+    }
+    if !unknown.is_empty() {
+        writeln!(out, "  Unknown  {}", unknown.join(", "))?;
     }
     flags(cache, out)?;
     if let Ctor::Symbol(symbol) = &cache.ctor {
@@ -352,6 +355,19 @@ fn aliases(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A table inside the page, whatever the form of output.
+fn aligned(context: &Context, table: &Table, out: &mut impl Write) -> anyhow::Result<()> {
+    let hidden = table.write(out, &context.screen)?;
+    if !hidden.is_empty() {
+        out.flush()?;
+        context.note(&format!(
+            "the terminal is too narrow for {}",
+            hidden.join(", ")
+        ));
+    }
+    Ok(())
+}
+
 fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
     if cache.nodes.is_empty() {
         return Ok(());
@@ -376,8 +392,7 @@ fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Resul
         ]);
     }
     writeln!(out)?;
-    table.write(out, &context.screen)?;
-    Ok(())
+    aligned(context, &table, out)
 }
 
 fn cpus(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
@@ -397,7 +412,7 @@ fn cpus(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Resul
             ]);
         }
         writeln!(out)?;
-        table.write(out, &context.screen)?;
+        aligned(context, &table, out)?;
     }
     let Some(counters) = &cache.counters else {
         return Ok(());
@@ -420,17 +435,18 @@ fn cpus(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Resul
         ]);
     }
     writeln!(out)?;
-    table.write(out, &context.screen)?;
-    Ok(())
+    aligned(context, &table, out)
 }
 
 fn sites(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
     let Some(sites) = &cache.sites else {
-        writeln!(
-            out,
-            "  Sites    - (not recorded; boot with slab_debug=U,{} to have them)",
-            text::safe(&cache.name)
-        )?;
+        let why = if cache.flags.is_set(Flag::StoreUser) {
+            "recorded, but not in this source; slabctl capture --traces saves them".to_owned()
+        } else {
+            let name = text::safe(&cache.name);
+            format!("not recorded; boot with slab_debug=U,{name} to have them")
+        };
+        writeln!(out, "  Sites    - ({why})")?;
         return Ok(());
     };
     tracking::section(sites, SiteKind::Alloc, "allocated by", out)?;

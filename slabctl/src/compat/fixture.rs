@@ -72,7 +72,7 @@ pub(super) fn counters(seed: u64) -> Counters {
     Counters(
         ids.map(|(i, id)| Counter {
             id: *id,
-            total: seed * (i as u64 + 1),
+            total: seed.saturating_mul(i as u64 + 1),
             cpus: Vec::new(),
         })
         .collect(),

@@ -13,7 +13,7 @@ use super::UsageError;
 
 /// Whether an option takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value {
+pub(crate) enum Value {
     /// It takes none.
     None,
     /// It needs one: attached, or the next word.
@@ -24,23 +24,23 @@ pub enum Value {
 
 /// One option of a tool.
 #[derive(Debug, Clone, Copy)]
-pub struct Spec<T: 'static> {
+pub(crate) struct Spec<T: 'static> {
     /// What the caller knows it by.
-    pub id: T,
+    pub(crate) id: T,
     /// Its letter, where it has one.
-    pub short: Option<u8>,
+    pub(crate) short: Option<u8>,
     /// Its long name.
-    pub long: &'static str,
+    pub(crate) long: &'static str,
     /// Its value.
-    pub value: Value,
+    pub(crate) value: Value,
     /// False for a long name that must be written in full, so that a name
     /// added here never makes a short form of the tool's own ambiguous.
-    pub may_be_cut: bool,
+    pub(crate) may_be_cut: bool,
 }
 
 impl<T> Spec<T> {
     /// An option of the tool itself.
-    pub const fn new(id: T, short: u8, long: &'static str, value: Value) -> Self {
+    pub(crate) const fn new(id: T, short: u8, long: &'static str, value: Value) -> Self {
         Self {
             id,
             short: Some(short),
@@ -51,7 +51,7 @@ impl<T> Spec<T> {
     }
 
     /// An option that the tool does not have.
-    pub const fn added(id: T, long: &'static str, value: Value) -> Self {
+    pub(crate) const fn added(id: T, long: &'static str, value: Value) -> Self {
         Self {
             id,
             short: None,
@@ -64,7 +64,7 @@ impl<T> Spec<T> {
 
 /// One piece of a command line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Item<T> {
+pub(crate) enum Item<T> {
     /// An option with its value.
     Option(T, Option<OsString>),
     /// A word that is no option.
@@ -72,7 +72,7 @@ pub enum Item<T> {
 }
 
 /// Reads a command line piece by piece, in its order.
-pub struct Getopt<T: 'static> {
+pub(crate) struct Getopt<T: 'static> {
     specs: &'static [Spec<T>],
     words: std::vec::IntoIter<OsString>,
     /// Letters of a cluster that are still to be read.
@@ -82,7 +82,7 @@ pub struct Getopt<T: 'static> {
 
 impl<T: Copy> Getopt<T> {
     /// Reads `words`, without the program's name.
-    pub fn new(specs: &'static [Spec<T>], words: Vec<OsString>) -> Self {
+    pub(crate) fn new(specs: &'static [Spec<T>], words: Vec<OsString>) -> Self {
         Self {
             specs,
             words: words.into_iter(),

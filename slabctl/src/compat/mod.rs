@@ -5,25 +5,28 @@
 //! deliberate difference is listed in docs/COMPAT.md. Nothing here reads a
 //! kernel or a file: figures come as a [`Snapshot`] from a source, and nothing
 //! here writes to a kernel.
-//!
-//! [`Snapshot`]: collectors::model::Snapshot
 
 #[cfg(test)]
 mod fixture;
-pub mod getopt;
-pub mod slabinfo;
-pub mod slabtop;
+pub(crate) mod getopt;
+mod printable;
+pub(crate) mod slabinfo;
+pub(crate) mod slabtop;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
-use collectors::source::Source;
+use collectors::model::Snapshot;
+use collectors::source::{Demand, Source};
+
+use crate::open;
+use crate::output::text;
 
 /// A tool whose place the program takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tool {
+pub(crate) enum Tool {
     /// The kernel's tools/mm/slabinfo.
     Slabinfo,
     /// procps-ng's slabtop.
@@ -32,19 +35,19 @@ pub enum Tool {
 
 impl Tool {
     /// The tool by which the program was called, from its zeroth argument.
-    pub fn from_argv0(argv0: &OsStr) -> Option<Self> {
+    pub(crate) fn from_argv0(argv0: &OsStr) -> Option<Self> {
         Self::from_name(Path::new(argv0).file_name()?)
     }
 
     /// The tool of that name.
-    pub fn from_name(name: &OsStr) -> Option<Self> {
+    pub(crate) fn from_name(name: &OsStr) -> Option<Self> {
         [Self::Slabinfo, Self::Slabtop]
             .into_iter()
             .find(|tool| name == tool.name())
     }
 
     /// Its name, which begins its messages.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Slabinfo => "slabinfo",
             Self::Slabtop => "slabtop",
@@ -54,7 +57,7 @@ impl Tool {
 
 /// A command line that asks for something, or for a text about the tool.
 #[derive(Debug)]
-pub enum Request<O> {
+pub(crate) enum Request<O> {
     /// Carry this out.
     Run(O),
     /// Print this and stop.
@@ -63,11 +66,11 @@ pub enum Request<O> {
 
 /// A command line that cannot be carried out. The exit code is [`Outcome::USAGE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageError(String);
+pub(crate) struct UsageError(String);
 
 impl UsageError {
     /// An error with this one line.
-    pub fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 }
@@ -82,24 +85,24 @@ impl std::error::Error for UsageError {}
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The exit code.
-    pub code: u8,
+    pub(crate) code: u8,
     /// Lines for standard error, without the tool's name.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 impl Outcome {
     /// The exit code of a command line that cannot be carried out.
-    pub const USAGE: u8 = 2;
+    pub(crate) const USAGE: u8 = 2;
 }
 
 /// Opens the running kernel, or the capture at a path.
-pub type Open<'a> = dyn FnMut(Option<&Path>) -> anyhow::Result<Box<dyn Source>> + 'a;
+pub(crate) type Open<'a> = dyn FnMut(Option<&Path>) -> anyhow::Result<Box<dyn Source>> + 'a;
 
 /// Runs a tool on the words after its name. Returns the exit code; what has to
 /// be said goes to `err`. Failures to read are the caller's to report.
-pub fn run(
+pub(crate) fn run(
     tool: Tool,
     words: Vec<OsString>,
     open: &mut Open<'_>,
@@ -125,7 +128,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// Says what is wrong with a command line.
 fn usage(tool: Tool, error: &UsageError, err: &mut dyn Write) -> io::Result<u8> {
     let name = tool.name();
-    writeln!(err, "{name}: error: {error}")?;
+    writeln!(err, "{name}: error: {}", text::one_line(&error.to_string()))?;
     writeln!(err, "hint: {name} -h lists the options")?;
     Ok(Outcome::USAGE)
 }
@@ -145,9 +148,9 @@ fn run_slabinfo(
         Err(e) => return Ok(usage(Tool::Slabinfo, &e, err)?),
     };
     let mut source = open(options.from.as_deref())?;
-    let mut snapshot = source.sample(&slabinfo::demand(&options))?;
+    let mut snapshot = sample(source.as_mut(), &slabinfo::first_demand(&options))?;
     if let Some(more) = slabinfo::second_demand(&options, &snapshot) {
-        snapshot = source.sample(&more)?;
+        snapshot = sample(source.as_mut(), &more)?;
     }
     let outcome = slabinfo::run(&options, &snapshot, out)?;
     out.flush()?;
@@ -174,22 +177,23 @@ fn run_slabtop(
         slabtop::run_live(options, source.as_mut(), out)?;
         return Ok(0);
     }
-    let snapshot = source.sample(&slabtop::demand(&options))?;
+    let snapshot = sample(source.as_mut(), &slabtop::demand(&options))?;
     let outcome = slabtop::run(&options, &snapshot, out)?;
     out.flush()?;
     say(Tool::Slabtop, &snapshot, &outcome, err)?;
     Ok(outcome.code)
 }
 
+/// One sample, with hints when it fails.
+fn sample(source: &mut dyn Source, demand: &Demand) -> anyhow::Result<Snapshot> {
+    Ok(source.sample(demand).map_err(open::with_hints)?)
+}
+
 /// Prints the warnings of the source and the notes of the run.
-fn say(
-    tool: Tool,
-    snapshot: &collectors::model::Snapshot,
-    outcome: &Outcome,
-    err: &mut dyn Write,
-) -> io::Result<()> {
+fn say(tool: Tool, snapshot: &Snapshot, outcome: &Outcome, err: &mut dyn Write) -> io::Result<()> {
     let name = tool.name();
     for warning in &snapshot.warnings {
+        let warning = text::one_line(&warning.to_string());
         writeln!(err, "{name}: warning: {warning}")?;
     }
     let more = snapshot.warnings.suppressed();
@@ -197,7 +201,7 @@ fn say(
         writeln!(err, "{name}: warning: {more} more are not shown")?;
     }
     for note in &outcome.notes {
-        writeln!(err, "{name}: {note}")?;
+        writeln!(err, "{name}: {}", text::one_line(note))?;
     }
     Ok(())
 }

@@ -158,7 +158,9 @@ fn format_holds(rule: &Value, value: &Value) -> bool {
         ("date-time", Value::String(text)) => text.parse::<jiff::Timestamp>().is_ok(),
         ("uint32", Value::Number(n)) => n.as_u64().is_some_and(|n| u32::try_from(n).is_ok()),
         ("uint64", Value::Number(n)) => n.is_u64(),
-        ("date-time" | "uint32" | "uint64" | "double", _) => true,
+        // Wider than 64 bits is read back as a float, which is no integer here.
+        ("int128", Value::Number(n)) => n.is_i64() || n.is_u64(),
+        ("date-time" | "uint32" | "uint64" | "int128" | "double", _) => true,
         _ => false,
     }
 }

@@ -9,13 +9,14 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::json::Report;
+use super::json_diff;
 use super::json_doctor::Doctor;
 use super::row::CacheRow;
 
 /// Names that [`schema`] knows: documents by the middle part of their
-/// `slabctl.NAME/1`, and `cache` for a line of JSON lines.
+/// `slabctl.NAME/1`, and `cache` and `diff-row` for a line of their JSON lines.
 pub(crate) const fn names() -> &'static [&'static str] {
-    &["report", "cache", "doctor"]
+    &["report", "cache", "diff", "diff-row", "doctor"]
 }
 
 /// The schema of document `name`; `None` when there is no such document.
@@ -23,6 +24,8 @@ pub(crate) fn schema(name: &str) -> Option<Value> {
     let mut schema = match name {
         "report" => of::<Report>(),
         "cache" => of::<CacheRow>(),
+        "diff" => of::<json_diff::Document>(),
+        "diff-row" => of::<json_diff::Row>(),
         "doctor" => of::<Doctor>(),
         _ => return None,
     };

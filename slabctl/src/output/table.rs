@@ -73,6 +73,8 @@ impl Cell {
 pub(crate) struct Table {
     pub(crate) heads: Vec<Head>,
     pub(crate) rows: Vec<Vec<Cell>>,
+    /// What a reader should know about it; said after it, not written with it.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Table {
@@ -80,7 +82,13 @@ impl Table {
         Self {
             heads,
             rows: Vec::new(),
+            notes: Vec::new(),
         }
+    }
+
+    /// Adds a note.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
     }
 
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
@@ -157,6 +165,7 @@ impl Table {
                 .iter()
                 .map(|row| row.iter().take(keep).cloned().collect())
                 .collect(),
+            notes: Vec::new(),
         };
         (std::borrow::Cow::Owned(narrow), hidden)
     }
@@ -175,11 +184,22 @@ impl Table {
         let mut writer = csv::WriterBuilder::new()
             .terminator(csv::Terminator::CRLF)
             .from_writer(out);
-        writer.write_record(self.heads.iter().map(|h| &h.key))?;
+        writer
+            .write_record(self.heads.iter().map(|h| &h.key))
+            .map_err(io_error)?;
         for row in &self.rows {
-            writer.write_record(row.iter().map(|cell| &cell.exact))?;
+            let record = row.iter().map(|cell| &cell.exact);
+            writer.write_record(record).map_err(io_error)?;
         }
         writer.flush()
+    }
+}
+
+/// The crate's own conversion loses the kind, and with it a closed pipe.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("csv: {other:?}")),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::model::{
     Approx, Cache, CounterId, CpuPart, Ctor, Flag, Layer, NodeId, NodePart, Objects, Quantity,
-    Slabs,
+    QuantitySet, Slabs,
 };
 use crate::parse::sysfs;
 
@@ -123,15 +123,44 @@ pub(super) fn counters() -> impl Iterator<Item = Attribute> {
     })
 }
 
-/// Puts the text of an attribute into the cache; `false` when it does not parse.
-pub(super) fn store(cache: &mut Cache, attribute: &Attribute, text: &str) -> bool {
+/// What the text of an attribute came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stored {
+    /// All of it is in the cache.
+    Whole,
+    /// The kernel cut the list at the end of its page.
+    Cut,
+    /// It does not parse.
+    Broken,
+}
+
+impl Stored {
+    const fn list(cut: bool) -> Self {
+        if cut { Self::Cut } else { Self::Whole }
+    }
+}
+
+/// Puts the text of an attribute into the cache.
+pub(super) fn store(cache: &mut Cache, attribute: &Attribute, text: &str) -> Stored {
     let layer = Layer::Sysfs;
     cache.layers.insert(layer);
-    match attribute.form {
-        Form::Number(q) => sysfs::number(text).map(|v| cache.set_exact(q, v, layer)),
-        Form::Nodes(q) => sysfs::node_list(text).map(|list| store_nodes(cache, q, &list)),
-        Form::CpuPartial => sysfs::cpu_partial(text).map(|list| store_cpu_partial(cache, &list)),
-        Form::Flag(flag) => sysfs::flag(text).map(|v| cache.flags.put(flag, v)),
+    let stored = match attribute.form {
+        Form::Number(q) => sysfs::number(text).map(|v| {
+            cache.set_exact(q, v, layer);
+            Stored::Whole
+        }),
+        Form::Nodes(q) => sysfs::node_list(text).map(|list| {
+            store_nodes(cache, q, &list);
+            Stored::list(list.cut)
+        }),
+        Form::CpuPartial => sysfs::cpu_partial(text).map(|list| {
+            store_cpu_partial(cache, &list);
+            Stored::list(list.cut)
+        }),
+        Form::Flag(flag) => sysfs::flag(text).map(|v| {
+            cache.flags.put(flag, v);
+            Stored::Whole
+        }),
         Form::Ctor => {
             let symbol = text.trim();
             cache.ctor = if symbol.is_empty() {
@@ -139,7 +168,7 @@ pub(super) fn store(cache: &mut Cache, attribute: &Attribute, text: &str) -> boo
             } else {
                 Ctor::Symbol(symbol.into())
             };
-            Some(())
+            Some(Stored::Whole)
         }
         Form::Counter(id) => sysfs::stat(text).map(|list| {
             let counters = cache.counters.get_or_insert_default();
@@ -148,9 +177,10 @@ pub(super) fn store(cache: &mut Cache, attribute: &Attribute, text: &str) -> boo
                 total: list.total,
                 cpus: list.cpus,
             });
+            Stored::list(list.cut)
         }),
-    }
-    .is_some()
+    };
+    stored.unwrap_or(Stored::Broken)
 }
 
 fn store_nodes(cache: &mut Cache, q: Quantity, list: &sysfs::NodeList) {
@@ -204,10 +234,12 @@ fn store_cpu_partial(cache: &mut Cache, list: &sysfs::CpuPartial) {
 }
 
 /// Gives every node named anywhere a 0 where the kernel left it out of a list
-/// that was read, since it leaves only zeros out.
-pub(super) fn complete_nodes(cache: &mut Cache) {
+/// that was read, since it leaves only zeros out. Of the lists in `cut` the end
+/// is missing, so that a node left out of them is unknown.
+pub(super) fn complete_nodes(cache: &mut Cache, cut: QuantitySet) {
     let read = cache.known();
-    let from_sysfs = |q: Quantity| read.contains(q) && cache.origin(q) == Some(Layer::Sysfs);
+    let from_sysfs =
+        |q: Quantity| read.contains(q) && !cut.contains(q) && cache.origin(q) == Some(Layer::Sysfs);
     let have = [
         from_sysfs(Quantity::Slabs),
         from_sysfs(Quantity::Objects),
@@ -257,18 +289,27 @@ mod tests {
     #[test]
     fn half_the_capacity_is_an_estimate_and_a_count_is_not() {
         let mut cache = Cache::new(CacheId(0), "x");
-        assert!(store(&mut cache, &attribute("objs_per_slab"), "21\n"));
-        assert!(store(
-            &mut cache,
-            &attribute("slabs_cpu_partial"),
-            "42(4) C1=42(4)\n"
-        ));
+        assert_eq!(
+            store(&mut cache, &attribute("objs_per_slab"), "21\n"),
+            Stored::Whole
+        );
+        assert_eq!(
+            store(
+                &mut cache,
+                &attribute("slabs_cpu_partial"),
+                "42(4) C1=42(4)\n"
+            ),
+            Stored::Whole
+        );
         assert!(cache.get(Quantity::ObjectsCpuPartial).unwrap().approx);
-        assert!(store(
-            &mut cache,
-            &attribute("slabs_cpu_partial"),
-            "5(5) C0=2(2) C1=3(3)\n"
-        ));
+        assert_eq!(
+            store(
+                &mut cache,
+                &attribute("slabs_cpu_partial"),
+                "5(5) C0=2(2) C1=3(3)\n"
+            ),
+            Stored::Whole
+        );
         assert!(!cache.get(Quantity::ObjectsCpuPartial).unwrap().approx);
     }
 
@@ -277,7 +318,7 @@ mod tests {
         let mut cache = Cache::new(CacheId(0), "x");
         store(&mut cache, &attribute("slabs"), "8 N0=4 N1=4\n");
         store(&mut cache, &attribute("partial"), "1 N1=1\n");
-        complete_nodes(&mut cache);
+        complete_nodes(&mut cache, QuantitySet::EMPTY);
         assert_eq!(cache.nodes[0].partial, Some(Slabs(0)));
         assert_eq!(cache.nodes[1].partial, Some(Slabs(1)));
         assert_eq!(cache.nodes[0].objects, None, "not read");
@@ -287,7 +328,8 @@ mod tests {
     fn rubbish_is_refused() {
         let mut cache = Cache::new(CacheId(0), "x");
         for name in ["slabs", "order", "poison", "slabs_cpu_partial"] {
-            assert!(!store(&mut cache, &attribute(name), "nonsense\n"), "{name}");
+            let stored = store(&mut cache, &attribute(name), "nonsense\n");
+            assert_eq!(stored, Stored::Broken, "{name}");
         }
         assert!(cache.known().is_empty());
     }

@@ -8,6 +8,8 @@
 mod attributes;
 mod entries;
 mod era;
+mod gather;
+mod id;
 mod join;
 mod reader;
 mod sites;
@@ -18,32 +20,21 @@ use std::io;
 use jiff::Timestamp;
 
 use self::entries::CacheDir;
-use self::join::{Match, Rows};
-use self::reader::{Outcome, Plan, Reader};
+use self::gather::{Gathered, Gathering};
+use self::reader::Reader;
 use super::tree::{EntryKind, Tree};
 use super::{Demand, Source, machine};
 use crate::analysis::consistency;
 use crate::error::Error;
 use crate::model::{
-    Allocator, Cache, CacheId, Layer, Origin, OriginKind, Quantity, QuantitySet, Snapshot, System,
-    Warning, WarningCode, Warnings,
+    Allocator, Cache, CacheId, Layer, Origin, OriginKind, Snapshot, System, Warning, WarningCode,
+    Warnings,
 };
 use crate::parse::slabinfo;
 
 /// Where the caches' directories are: since 2.6.25, and before.
 const BASES: [&str; 2] = ["sys/kernel/slab", "sys/slab"];
 const SLABINFO: &str = "proc/slabinfo";
-
-/// What /proc/slabinfo gives for every cache.
-const SLABINFO_GIVES: QuantitySet = QuantitySet::of(&[
-    Quantity::SlabSize,
-    Quantity::ObjsPerSlab,
-    Quantity::Order,
-    Quantity::PagesPerSlab,
-    Quantity::Objects,
-    Quantity::TotalObjects,
-    Quantity::Slabs,
-]);
 
 /// The caches' directory, with what attribute files it was found to have.
 struct Sysfs {
@@ -153,14 +144,11 @@ pub(super) fn bare_directory(tree: &dyn Tree) -> bool {
 /// The attribute files of the first cache directory that can be listed; they
 /// are the same for all caches of a running kernel.
 fn probe(tree: &dyn Tree) -> Option<BTreeSet<String>> {
-    let dirs = tree.list("").ok()?;
-    dirs.iter()
-        .filter(|e| e.kind == EntryKind::Directory)
-        .find_map(|dir| {
-            let files = tree.list(&dir.name).ok()?;
-            let names: BTreeSet<String> = files.into_iter().map(|f| f.name).collect();
-            (!names.is_empty()).then_some(names)
-        })
+    let names = tree.names("").ok()?;
+    names.iter().find_map(|name| {
+        let files: BTreeSet<String> = tree.names(name).ok()?.into_iter().collect();
+        (!files.is_empty()).then_some(files)
+    })
 }
 
 impl Source for KernelSource {
@@ -194,12 +182,13 @@ impl Source for KernelSource {
             }
             Err(error) => (Vec::new(), Allocator::Unknown, Some(error)),
         };
-        let dirs = self.entries(&mut warnings).unwrap_or_default();
+        let mut dirs = self.entries(&mut warnings).unwrap_or_default();
         if let Some(only) = &demand.only {
-            rows.retain(|row| wants_row(only, row, &dirs));
+            gather::choose(only, &mut dirs, &mut rows);
         }
         let had_rows = !rows.is_empty();
-        let (caches, denied) = self.read_caches(dirs, rows, demand, &system, &mut warnings);
+        let Gathered { caches, denied } =
+            self.gather(&dirs, rows, demand, system.nodes, &mut warnings);
         if caches.is_empty() && demand.only.is_none() {
             return Err(self.nothing(denied, slabinfo_error.as_ref()));
         }
@@ -219,126 +208,31 @@ impl Source for KernelSource {
     }
 }
 
-fn wants_row(only: &[String], row: &Cache, dirs: &[CacheDir]) -> bool {
-    only.iter().any(|name| {
-        *row.name == **name
-            || dirs
-                .iter()
-                .any(|dir| dir.answers_to(name) && dir.answers_to(&row.name))
-    })
-}
-
 impl KernelSource {
-    /// Reads every directory, joins it with its row, and appends the rows that
-    /// have no directory. Returns the caches in the order of /proc/slabinfo,
-    /// then of sysfs, and how many directories were refused.
-    fn read_caches(
+    /// Reads the caches: joined where a row and a directory are the same one.
+    fn gather(
         &mut self,
-        dirs: Vec<CacheDir>,
+        dirs: &[CacheDir],
         rows: Vec<Cache>,
         demand: &Demand,
-        system: &System,
+        nodes: Option<u32>,
         warnings: &mut Warnings,
-    ) -> (Vec<Cache>, usize) {
+    ) -> Gathered {
         let live = self.is_live_kernel();
         let have_dirs = !dirs.is_empty();
-        let mut rows = Rows::new(rows);
-        let mut placed: Vec<(usize, Cache)> = Vec::new();
-        let mut denied = 0;
-        let mut moved = 0usize;
-        let wanted = |dir: &CacheDir| {
-            let only = demand.only.as_ref();
-            only.is_none_or(|only| only.iter().any(|name| dir.answers_to(name)))
-        };
+        let mut gathering = Gathering::new(demand, live, nodes, rows, &mut self.known, warnings);
         if let Some(sysfs) = &self.sysfs {
             let mut reader = Reader::new(&*sysfs.tree, sysfs.available.as_ref());
-            for dir in dirs.into_iter().filter(wanted) {
-                let found = rows.find(&dir);
-                let one_node = system.nodes == Some(1) || !demand.nodes;
-                let given = match found {
-                    Match::One(_) if live && one_node && !demand.exact => SLABINFO_GIVES,
-                    _ => QuantitySet::EMPTY,
-                };
-                let plan = Plan {
-                    demand,
-                    given,
-                    live,
-                };
-                let mut cache = reader::blank(&dir);
-                let outcome = match found {
-                    // In a live sample the row comes first: its figures are used as they are.
-                    Match::One(row) if !given.is_empty() => {
-                        if let Some(row) = rows.get(row) {
-                            take_from_row(&mut cache, row);
-                        }
-                        read_with_memory(
-                            &mut self.known,
-                            &mut reader,
-                            &dir,
-                            &mut cache,
-                            plan,
-                            warnings,
-                        )
+            for dir in dirs {
+                gathering.directory(&mut reader, dir, sysfs.base, |cache, warnings| {
+                    if demand.sites || !live {
+                        sites::read(&*self.tree, &*sysfs.tree, dir, cache, warnings);
                     }
-                    _ => read_with_memory(
-                        &mut self.known,
-                        &mut reader,
-                        &dir,
-                        &mut cache,
-                        plan,
-                        warnings,
-                    ),
-                };
-                let row = match found {
-                    Match::One(row) => Some(row),
-                    Match::Several(list) => rows.choose(&list, &cache),
-                    Match::None => None,
-                };
-                let row = row.and_then(|i| Some((i, rows.take(i)?)));
-                match outcome {
-                    Outcome::Denied => denied += 1,
-                    Outcome::Vanished => warnings.push(
-                        Warning::new(
-                            WarningCode::Vanished,
-                            "the cache went away while it was read",
-                        )
-                        .in_file(format!("{}/{}", sysfs.base, dir.id)),
-                    ),
-                    Outcome::Read | Outcome::Nothing => {}
-                }
-                let unread = matches!(outcome, Outcome::Denied | Outcome::Vanished);
-                let place = match row {
-                    Some((place, row)) => {
-                        moved += usize::from(!live && differs(&cache, &row));
-                        cache.name = row.name.clone();
-                        reader::set_names(&mut cache, &dir);
-                        cache.fill_from(row);
-                        place
-                    }
-                    None if unread => continue,
-                    None => usize::MAX,
-                };
-                reader::settle(&mut cache, plan, warnings);
-                if demand.sites || !live {
-                    sites::read(&*self.tree, &*sysfs.tree, &dir, &mut cache, warnings);
-                }
-                placed.push((place, cache));
+                });
             }
+            gathering.say_cut(&reader);
         }
-        let mut lone = 0usize;
-        for (place, row) in rows.rest() {
-            lone += 1;
-            placed.push((place, row));
-        }
-        if have_dirs && lone > 0 && demand.only.is_none() {
-            say_incomplete(lone, placed.len(), warnings);
-        }
-        if moved > 0 {
-            say_moved(moved, warnings);
-        }
-        placed.sort_by_key(|(place, _)| *place);
-        let caches = placed.into_iter().map(|(_, cache)| cache).collect();
-        (caches, denied)
+        gathering.finish(have_dirs)
     }
 
     fn nothing(&self, denied: usize, slabinfo: Option<&io::Error>) -> Error {
@@ -408,75 +302,6 @@ impl KernelSource {
             .is_none_or(|names| names.contains("sheaf_capacity"));
         era::detect(caches, allocator, available, &peek)
     }
-}
-
-/// Reads a cache, with what is known of it from an earlier sample.
-fn read_with_memory(
-    known: &mut HashMap<String, Cache>,
-    reader: &mut Reader<'_>,
-    dir: &CacheDir,
-    cache: &mut Cache,
-    plan: Plan<'_>,
-    warnings: &mut Warnings,
-) -> Outcome {
-    // Within one process the live kernel's fixed attributes are read once.
-    if let Some(before) = known
-        .get(&dir.id)
-        .filter(|b| plan.live && same_cache(b, cache))
-    {
-        let rest = reader::without_known(plan.demand, before);
-        let plan = Plan {
-            demand: &rest,
-            ..plan
-        };
-        let outcome = reader.read(dir, cache, plan, warnings);
-        cache.fill_from(before.clone());
-        return outcome;
-    }
-    let outcome = reader.read(dir, cache, plan, warnings);
-    if plan.live && outcome == Outcome::Read {
-        known.insert(dir.id.clone(), reader::fixed_part(cache));
-    }
-    outcome
-}
-
-/// A cache may have been destroyed and made anew under the same name.
-fn same_cache(before: &Cache, now: &Cache) -> bool {
-    [Quantity::SlabSize, Quantity::ObjsPerSlab]
-        .into_iter()
-        .all(|q| match (before.get(q), now.get(q)) {
-            (Some(a), Some(b)) => a == b,
-            _ => true,
-        })
-}
-
-/// Copies the figures a live sample need not read again from sysfs.
-fn take_from_row(cache: &mut Cache, row: &Cache) {
-    cache.name = row.name.clone();
-    for q in SLABINFO_GIVES.iter() {
-        if let Some(figure) = row.get(q) {
-            cache.set(q, figure, Layer::Slabinfo);
-        }
-    }
-}
-
-fn differs(cache: &Cache, row: &Cache) -> bool {
-    let slabs = (cache.get(Quantity::Slabs), row.get(Quantity::Slabs));
-    matches!(slabs, (Some(a), Some(b)) if a != b)
-}
-
-fn say_incomplete(lone: usize, all: usize, warnings: &mut Warnings) {
-    warnings.push(Warning::new(
-        WarningCode::Incomplete,
-        format!("{lone} of {all} caches of {SLABINFO} have no directory in sysfs: their figures are from {SLABINFO} alone"),
-    ));
-}
-
-fn say_moved(moved: usize, warnings: &mut Warnings) {
-    warnings.push(Warning::new(
-        WarningCode::NotSimultaneous,
-        format!("{moved} caches have other slab counts in {SLABINFO} than in sysfs: the files are from different moments; sysfs is shown"),
-    ));
 }
 
 /// On a machine with one node the totals are that node's figures.

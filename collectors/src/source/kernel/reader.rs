@@ -1,15 +1,16 @@
 //! Reads the attribute files of one cache, no more than is asked for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::attributes::{self, ATTRIBUTES, Attribute, Cost, Form};
+use super::attributes::{self, ATTRIBUTES, Attribute, Cost, Form, Stored};
 use super::entries::CacheDir;
+use super::id;
 use crate::model::{
     Approx, Cache, CacheId, Layer, Quantity, QuantitySet, Warning, WarningCode, Warnings,
 };
 use crate::source::Demand;
-use crate::source::tree::Tree;
+use crate::source::tree::{Keep, Tree};
 
 /// What the reader may leave out, and how it treats long lists.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +29,7 @@ pub(super) enum Outcome {
     Read,
     /// Nothing was to be read.
     Nothing,
-    /// Every file was gone: the cache went away.
+    /// Every file was gone: the cache went away. In a saved copy: none was there.
     Vanished,
     /// Every file was refused.
     Denied,
@@ -37,35 +38,44 @@ pub(super) enum Outcome {
 /// Reads attribute files below one directory of caches.
 pub(super) struct Reader<'a> {
     tree: &'a dyn Tree,
-    /// Attribute files that caches have here; `None`: try them all.
+    /// Attribute files that caches have here; `None`: unknown.
     available: Option<&'a BTreeSet<String>>,
+    /// The attributes to try, those that are not available left out.
+    attributes: Vec<Attribute>,
     buf: Vec<u8>,
     path: String,
+    /// Lists cut by the kernel: attribute, first cache, how many caches.
+    cut: BTreeMap<&'static str, (String, u64)>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(tree: &'a dyn Tree, available: Option<&'a BTreeSet<String>>) -> Self {
+        let has =
+            |attribute: &Attribute| available.is_none_or(|names| names.contains(attribute.name));
+        let all = ATTRIBUTES.iter().copied().chain(attributes::counters());
         Self {
             tree,
             available,
+            attributes: all.filter(has).collect(),
             buf: Vec::new(),
             path: String::new(),
+            cut: BTreeMap::new(),
         }
     }
 
-    fn has(&self, attribute: &Attribute) -> bool {
-        self.available
-            .is_none_or(|names| names.contains(attribute.name))
-    }
-
-    fn text(&mut self, dir: &str, attribute: &Attribute) -> io::Result<String> {
+    fn text(&mut self, dir: &str, attribute: &Attribute, once: bool) -> io::Result<&str> {
         self.path.clear();
         self.path.push_str(dir);
         self.path.push('/');
         self.path.push_str(attribute.name);
-        let keep = attribute.cost == Cost::Dynamic;
+        let keep = match attribute.cost {
+            _ if once => Keep::UntilExit,
+            Cost::Dynamic => Keep::ForTheNextSample,
+            Cost::Static | Cost::Walk => Keep::No,
+        };
         self.tree.read_attribute(&self.path, keep, &mut self.buf)?;
-        Ok(String::from_utf8_lossy(&self.buf).into_owned())
+        std::str::from_utf8(&self.buf)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not text"))
     }
 
     /// Reads what the plan asks for into `cache`.
@@ -77,29 +87,63 @@ impl<'a> Reader<'a> {
         warnings: &mut Warnings,
     ) -> Outcome {
         let (mut tried, mut read, mut denied) = (0u32, 0u32, 0u32);
-        let counters = attributes::counters().filter(|_| plan.demand.counters);
-        for attribute in ATTRIBUTES.iter().copied().chain(counters) {
-            if !self.has(&attribute) || !wanted(&attribute, plan, cache) {
+        let told = if plan.live {
+            id::tell(&dir.id, cache, self.available)
+        } else {
+            id::Told::default()
+        };
+        let mut cut = QuantitySet::EMPTY;
+        let mut failed = Vec::new();
+        for n in 0..self.attributes.len() {
+            let attribute = self.attributes[n];
+            if told.has(&attribute) || !wanted(&attribute, plan, cache) {
                 continue;
             }
             tried += 1;
-            match self.text(&dir.id, &attribute) {
+            match self.text(&dir.id, &attribute, plan.demand.once) {
                 Ok(text) => {
                     read += 1;
-                    store_text(dir, cache, &attribute, &text, plan, warnings);
+                    let stored = store_text(dir, cache, &attribute, text, plan, warnings);
+                    if stored == Stored::Cut {
+                        let first = || (dir.id.clone(), 0);
+                        self.cut.entry(attribute.name).or_insert_with(first).1 += 1;
+                        if let Form::Nodes(q) = attribute.form {
+                            cut.insert(q);
+                        }
+                    }
                 }
                 Err(error) => {
                     denied += u32::from(error.kind() == io::ErrorKind::PermissionDenied);
-                    unreadable(dir, &attribute, &error, warnings);
+                    if plan.live || !is_gone(&error) {
+                        failed.push((attribute.name, error));
+                    }
                 }
             }
         }
-        attributes::complete_nodes(cache);
-        match (tried, read) {
+        attributes::complete_nodes(cache, cut);
+        let outcome = match (tried, read) {
             (0, _) => Outcome::Nothing,
             (_, 0) if denied == tried => Outcome::Denied,
-            (_, 0) => Outcome::Vanished,
+            (_, 0) if failed.iter().all(|(_, e)| is_gone(e)) => Outcome::Vanished,
             _ => Outcome::Read,
+        };
+        if outcome == Outcome::Read {
+            say_failed(dir, &failed, warnings);
+        }
+        outcome
+    }
+
+    /// Names the lists that the kernel cut: with hundreds of processors that
+    /// is the rule, so one warning for each attribute.
+    pub(super) fn say_cut(&self, warnings: &mut Warnings) {
+        for (attribute, (first, caches)) in &self.cut {
+            warnings.push(
+                Warning::new(
+                    WarningCode::NotInSource,
+                    format!("the kernel cut the list at the end of a page ({caches} caches): totals are right, nodes and processors incomplete"),
+                )
+                .in_file(format!("{first}/{attribute}")),
+            );
         }
     }
 }
@@ -111,12 +155,13 @@ fn store_text(
     text: &str,
     plan: Plan<'_>,
     warnings: &mut Warnings,
-) {
+) -> Stored {
     // A saved tree may hold an empty file where the attribute could not be read.
     if text.is_empty() && attribute.form != Form::Ctor {
-        return;
+        return Stored::Broken;
     }
-    if !attributes::store(cache, attribute, text) {
+    let stored = attributes::store(cache, attribute, text);
+    if stored == Stored::Broken {
         let shown: String = text.trim_end().chars().take(40).collect();
         warnings.push(
             Warning::new(
@@ -129,18 +174,31 @@ fn store_text(
     if plan.live && attribute.form == Form::Nodes(Quantity::Partial) {
         without_a_walk(cache);
     }
+    stored
 }
 
-/// A missing file is normal: another kernel, or a cache that went away.
-fn unreadable(dir: &CacheDir, attribute: &Attribute, error: &io::Error, warnings: &mut Warnings) {
-    let gone = error.kind() == io::ErrorKind::NotFound
-        || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error());
-    if !gone && error.kind() != io::ErrorKind::PermissionDenied {
-        warnings.push(
-            Warning::new(WarningCode::Unreadable, error.to_string())
-                .in_file(format!("{}/{}", dir.id, attribute.name)),
-        );
-    }
+/// A cache that goes away leaves open files that read as ENODEV.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error())
+}
+
+/// Names the files of a cache that could not be read, in one warning.
+fn say_failed(dir: &CacheDir, failed: &[(&str, io::Error)], warnings: &mut Warnings) {
+    let Some(((first, error), rest)) = failed.split_first() else {
+        return;
+    };
+    let code = if failed.iter().all(|(_, e)| is_gone(e)) {
+        WarningCode::Vanished
+    } else {
+        WarningCode::Unreadable
+    };
+    let more = match rest.len() {
+        0 => String::new(),
+        more => format!(", and {more} more of its files could not be read"),
+    };
+    warnings
+        .push(Warning::new(code, format!("{error}{more}")).in_file(format!("{}/{first}", dir.id)));
 }
 
 /// With an empty partial list nothing has to be walked: every object on it is
@@ -155,7 +213,10 @@ fn without_a_walk(cache: &mut Cache) {
 fn wanted(attribute: &Attribute, plan: Plan<'_>, cache: &Cache) -> bool {
     let demand = plan.demand;
     if !plan.live {
-        return true;
+        return demand.counters || !matches!(attribute.form, Form::Counter(_));
+    }
+    if demand.skip_empty && is_empty(cache) {
+        return false;
     }
     match attribute.form {
         Form::Counter(_) => demand.counters,
@@ -170,11 +231,25 @@ fn wanted(attribute: &Attribute, plan: Plan<'_>, cache: &Cache) -> bool {
         Form::Number(Quantity::AliasCount) => false,
         Form::Number(q) => demand.quantities.contains(q) && !plan.given.contains(q),
         Form::Nodes(q) if attribute.cost == Cost::Walk => walk_wanted(q, plan, cache),
-        Form::Nodes(Quantity::Partial) => true,
+        Form::Nodes(Quantity::Partial) => {
+            // The length of the list decides how objects are counted.
+            let lists = [
+                Quantity::Partial,
+                Quantity::Objects,
+                Quantity::ObjectsPartial,
+            ];
+            demand.nodes || lists.iter().any(|q| demand.quantities.contains(*q))
+        }
         Form::Nodes(q) => {
             (demand.quantities.contains(q) || demand.nodes) && !plan.given.contains(q)
         }
     }
+}
+
+/// /proc/slabinfo shows it without slabs.
+fn is_empty(cache: &Cache) -> bool {
+    cache.origin(Quantity::Slabs) == Some(Layer::Slabinfo)
+        && cache.slabs().is_some_and(|s| s.value.get() == 0)
 }
 
 /// `objects` and `objects_partial`: not when the answer is known without a

@@ -13,7 +13,7 @@ use super::race::{self, CacheDir, SLABINFO};
 use super::{Absent, Collected, Options, manifest};
 use crate::error::Error;
 use crate::source::machine;
-use crate::source::tree::{Entry, EntryKind, MemTree, Tree};
+use crate::source::tree::{Entry, EntryKind, Keep, MemTree, Tree};
 
 /// The caches' directory: since 2.6.25, and before.
 const BASES: [&str; 2] = ["sys/kernel/slab", "sys/slab"];
@@ -184,9 +184,11 @@ impl Collector<'_> {
             let unwanted = CALLS.contains(&name) && !self.options.traces;
             if race::KEPT.contains(&name) {
                 // An error shows again when it is read.
-                let _ = self.tree.read_attribute(&path, true, &mut buf);
+                let _ = self
+                    .tree
+                    .read_attribute(&path, Keep::ForTheNextSample, &mut buf);
             } else if !unwanted && !COMMANDS.contains(&name) && !race::COUNTS.contains(&name) {
-                match self.tree.read_attribute(&path, false, &mut buf) {
+                match self.tree.read_attribute(&path, Keep::No, &mut buf) {
                     Ok(()) => {
                         read += 1;
                         self.files.insert_file(&path, buf.clone());

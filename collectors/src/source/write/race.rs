@@ -13,7 +13,7 @@ use std::io;
 use super::{Absent, Changes};
 use crate::model::Quantity;
 use crate::parse::{slabinfo, sysfs};
-use crate::source::tree::Tree;
+use crate::source::tree::{Keep, Tree};
 
 pub(super) const SLABINFO: &str = "proc/slabinfo";
 
@@ -88,7 +88,11 @@ impl Reading {
     }
 
     fn read(&mut self, tree: &dyn Tree, buf: &mut Vec<u8>) {
-        let keep = KEPT.contains(&self.name);
+        let keep = if KEPT.contains(&self.name) {
+            Keep::ForTheNextSample
+        } else {
+            Keep::No
+        };
         match tree.read_attribute(&self.path, keep, buf) {
             Ok(()) => self.text.extend_from_slice(buf),
             Err(error) => self.error = Some(error),

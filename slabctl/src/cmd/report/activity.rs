@@ -41,9 +41,9 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
         ]);
     }
     if !counted {
-        context.note("no event counters here: the kernel was built without CONFIG_SLUB_STATS, or the source does not hold them; sorted by name");
+        table.note("no event counters here: the kernel was built without CONFIG_SLUB_STATS, or the source does not hold them; sorted by name");
     } else if snapshot.system.era == Era::Sheaves {
-        context.note(
+        table.note(
             "on this kernel the fast path is the per-CPU sheaf (Linux 7.0 changed the meaning)",
         );
     }

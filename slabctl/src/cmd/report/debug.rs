@@ -44,5 +44,8 @@ pub(super) fn table(chosen: &Chosen<'_>) -> Table {
         }
         table.row(line);
     }
+    if !chosen.rows.is_empty() && chosen.rows.iter().all(|r| r.cache.flags.is_unknown()) {
+        table.note("debug options are not in this source; a Slot much larger than the size in a kmalloc cache's name is a sign of them");
+    }
     table
 }

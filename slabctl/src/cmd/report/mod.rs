@@ -5,6 +5,7 @@ mod aliases;
 mod debug;
 mod families;
 mod list;
+mod notes;
 mod numa;
 mod totals;
 pub(crate) mod tracking;
@@ -17,7 +18,7 @@ use collectors::filter::Filter;
 use collectors::model::{Flag, Snapshot};
 use collectors::source::{Demand, Source};
 
-use super::select::{Chosen, Selection, column};
+use super::select::{Selection, column};
 use super::{Context, show};
 use crate::cli::{Cli, Command, Format, Report};
 use crate::fail::{Failure, Status};
@@ -54,8 +55,21 @@ enum Kind {
 struct Plan {
     kind: Kind,
     columns: Vec<&'static columns::Column>,
+    /// The columns are the mode's own, so that those without a figure may go.
+    own_columns: bool,
+    /// Columns added to them with `+`.
+    added: Vec<&'static str>,
     selection: Selection,
+    /// Limit of lines, where not every cache has one or some have several.
+    lines: Option<usize>,
     demand: Demand,
+}
+
+impl Plan {
+    /// Whether the user asked for the column with `+`.
+    fn is_added(&self, column: &columns::Column) -> bool {
+        self.added.contains(&column.key)
+    }
 }
 
 /// Runs the command, once or with `--watch` again and again.
@@ -70,7 +84,7 @@ pub(crate) fn run(context: &Context, args: &Report) -> anyhow::Result<Status> {
         let mut out = Context::out();
         show_once(context, args, &plan, &snapshot, source.is_live(), &mut out)?;
         out.flush()?;
-        open::say_warnings(&context.global, &snapshot);
+        say_warnings(context, &plan, &snapshot);
         // One-shot: the kernel closes the attribute files at exit, all at once.
         std::mem::forget(source);
         return Ok(Status::Ok);
@@ -109,16 +123,23 @@ fn watch(
         out.flush()?;
         drop(out);
         if round == 1 {
-            open::say_warnings(&context.global, &snapshot);
+            say_warnings(context, plan, &snapshot);
         }
         if args.count.is_some_and(|count| u64::from(round) >= count) {
             break;
         }
         // From the monotonic clock, so that rounds do not drift.
-        let next = start + every.saturating_mul(round);
-        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        let next = every.saturating_mul(round).saturating_sub(start.elapsed());
+        std::thread::sleep(next);
     }
     Ok(Status::Ok)
+}
+
+/// The warnings, without those about caches that were not chosen.
+fn say_warnings(context: &Context, plan: &Plan, snapshot: &Snapshot) {
+    let chosen = plan.selection.rows(snapshot);
+    let shown: Vec<_> = chosen.rows.iter().map(|row| row.cache).collect();
+    open::say_warnings_about(&context.global, snapshot, &shown);
 }
 
 fn kind(args: &Report) -> Kind {
@@ -162,16 +183,28 @@ fn plan(context: &Context, args: &Report) -> Result<Plan, Failure> {
     let format = context.global.format();
     let people = matches!(format, Format::Table | Format::Md);
     let named = args.select.filter.is_some() || !args.patterns.is_empty();
-    selection.hide_empty = people && !args.all && !mode.empty && !named && kind != Kind::Aliases;
+    // Sums are over all caches, as the kernel's own sums are.
+    let whole = matches!(kind, Kind::Aliases | Kind::Totals | Kind::Xtotals);
+    selection.hide_empty = people && !args.all && !mode.empty && !named && !whole;
+    let lines = match (kind, format) {
+        (_, Format::Json | Format::Jsonl) => None,
+        (Kind::Names | Kind::Aliases | Kind::Tracking, _) => selection.take_top(),
+        _ => None,
+    };
     let columns = columns_of(args, kind)?;
     let mut demand = demand(context, kind, &columns);
     selection.ask(&mut demand);
     demand.exact = args.exact;
+    demand.once = args.watch.is_none();
+    demand.skip_empty = selection.hide_empty;
     demand.walk_limit = args.walk_limit;
     Ok(Plan {
         kind,
         columns,
+        own_columns: people && args.columns.iter().all(|c| c.starts_with('+')),
+        added: added(args),
         selection,
+        lines,
         demand,
     })
 }
@@ -191,7 +224,7 @@ fn columns_of(args: &Report, kind: Kind) -> Result<Vec<&'static columns::Column>
         "padding",
         "utilization",
     ];
-    if !args.columns.is_empty() && kind != Kind::List {
+    if !args.columns.is_empty() && !matches!(kind, Kind::List | Kind::Names) {
         return Err(Failure::usage(
             "--columns goes with the list, not with this mode",
         ));
@@ -203,10 +236,20 @@ fn columns_of(args: &Report, kind: Kind) -> Result<Vec<&'static columns::Column>
     };
     let adds = args.columns.iter().all(|c| c.starts_with('+'));
     let own = own.iter().copied().filter(|_| adds);
-    own.chain(args.columns.iter().map(|c| c.trim_start_matches('+')))
-        .filter(|name| !name.is_empty())
-        .map(column)
-        .collect()
+    let names = own.chain(args.columns.iter().map(|c| c.trim_start_matches('+')));
+    let mut columns: Vec<&'static columns::Column> = Vec::new();
+    for name in names.filter(|name| !name.is_empty()) {
+        let one = column(name)?;
+        if !columns.iter().any(|c| c.key == one.key) {
+            columns.push(one);
+        }
+    }
+    Ok(columns)
+}
+
+fn added(args: &Report) -> Vec<&'static str> {
+    let names = args.columns.iter().filter_map(|c| c.strip_prefix('+'));
+    names.filter_map(|n| Some(columns::find(n)?.key)).collect()
 }
 
 fn demand(context: &Context, kind: Kind, columns: &[&columns::Column]) -> Demand {
@@ -276,10 +319,10 @@ fn show_once(
     }
     let table = match plan.kind {
         Kind::Detail => return show::details(context, snapshot, &caches, out),
-        Kind::Tracking => return tracking::write(context, &chosen, out),
-        Kind::List => list::table(context, &plan.columns, &chosen),
-        Kind::Names => list::by_name(context, &plan.columns, &chosen),
-        Kind::Aliases => aliases::table(&chosen),
+        Kind::Tracking => return tracking::write(context, plan.lines, &chosen, out),
+        Kind::List => list::table(context, plan, snapshot, &chosen),
+        Kind::Names => list::by_name(context, plan, snapshot, &chosen),
+        Kind::Aliases => aliases::table(plan.lines, snapshot, &chosen),
         Kind::Activity => activity::table(context, snapshot, &chosen),
         Kind::Numa => numa::table(context, snapshot, &chosen),
         Kind::Totals => totals::table(context, snapshot, &caches),
@@ -288,7 +331,12 @@ fn show_once(
         Kind::Debug => debug::table(&chosen),
     };
     write_table(context, &table, out)?;
-    say_chosen(context, args, plan, snapshot, &chosen);
+    // On one terminal the notes come after what they are about.
+    out.flush()?;
+    if args.watch.is_none() {
+        table.notes.iter().for_each(|note| context.note(note));
+        notes::say(context, plan, &args.patterns, snapshot, &chosen);
+    }
     Ok(())
 }
 
@@ -313,52 +361,4 @@ pub(crate) fn write_table(
         }
     }
     Ok(())
-}
-
-/// Says what is not shown and where the figures are from.
-fn say_chosen(
-    context: &Context,
-    args: &Report,
-    plan: &Plan,
-    snapshot: &Snapshot,
-    chosen: &Chosen<'_>,
-) {
-    if args.watch.is_some() {
-        return;
-    }
-    if chosen.matched == 0 && !plan.selection.is_all() {
-        context.note(&format!(
-            "no cache of {} passes the filter",
-            snapshot.caches.len()
-        ));
-    } else if chosen.empty > 0 || chosen.cut > 0 {
-        let mut parts = Vec::new();
-        if chosen.empty > 0 {
-            parts.push(format!("{} empty hidden (--all)", chosen.empty));
-        }
-        if chosen.cut > 0 {
-            parts.push(format!("{} more not shown (--top)", chosen.cut));
-        }
-        context.note(&format!(
-            "{} of {} caches: {}",
-            chosen.rows.len(),
-            snapshot.caches.len(),
-            parts.join(", ")
-        ));
-    }
-    for layer in &snapshot.origin.layers {
-        if layer.gave.is_empty() {
-            continue;
-        }
-        let wanted = plan.demand.quantities;
-        let fields: Vec<_> = layer
-            .gave
-            .iter()
-            .filter(|q| wanted.contains(*q))
-            .map(collectors::model::Quantity::name)
-            .collect();
-        if !fields.is_empty() {
-            context.note(&format!("from {}: {}", layer.file, fields.join(", ")));
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use collectors::model::{Approx, NodeId, Slabs, Snapshot, Unit};
+use collectors::model::{Approx, NodeId, Quantity, Slabs, Snapshot, Unit};
 
 use crate::cmd::select::Chosen;
 use crate::cmd::{Context, cells};
@@ -25,7 +25,7 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
         let count = |value: Option<u64>| cells::maybe(value.map(Approx::exact), Unit::Count, scale);
         let mut line = vec![
             Cell::text(&*row.cache.name),
-            count(row.cache.slabs().map(|s| s.value.get())),
+            cells::maybe(row.cache.get(Quantity::Slabs), Unit::Slabs, scale),
         ];
         for node in &nodes {
             // A node that no list of this cache names has none of it.
@@ -39,14 +39,17 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
                 .pages_per_slab()
                 .and_then(|pages| pages.checked_mul(snapshot.system.page_size));
             let memory = slabs.zip(slab_bytes).and_then(|(n, b)| n.checked_mul(b));
+            // Slabs of a smaller order may be on any node.
+            let approx = row.usage.memory.is_some_and(|m| m.approx) && slabs != Some(0);
             line.push(count(slabs));
             line.push(count(of(part.and_then(|p| p.partial).map(Slabs::get))));
-            line.push(cells::maybe(memory.map(Approx::exact), Unit::Bytes, scale));
+            let memory = memory.map(|value| Approx { value, approx });
+            line.push(cells::maybe(memory, Unit::Bytes, scale));
         }
         table.row(line);
     }
     if nodes.is_empty() {
-        context.note("no figures per node in this source (/proc/slabinfo has none)");
+        table.note("no figures per node in this source (/proc/slabinfo has none)");
     }
     table
 }

@@ -2,7 +2,7 @@
 
 use collectors::analysis::reconcile::{Side, reconcile};
 use collectors::analysis::totals::{Extended, ExtendedRow, Figure, Totals};
-use collectors::model::{Approx, Bytes, Cache, Objects, Slabs, Snapshot, Unit};
+use collectors::model::{Approx, Bytes, Cache, Objects, Slabs, Snapshot, Unit, WarningCode};
 use collectors::units::Scale;
 
 use crate::cmd::{Context, cells};
@@ -62,6 +62,15 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, caches: &[&Cache]) -
     ] {
         line(name, bytes(sum.total, scale), sum.missing);
     }
+    let cut = [
+        WarningCode::Truncated,
+        WarningCode::BrokenRow,
+        WarningCode::Incomplete,
+        WarningCode::LimitReached,
+    ];
+    if cut.iter().any(|code| snapshot.warnings.has(*code)) {
+        table.note("the source is not complete, as the warnings say: these sums lack something");
+    }
     if caches.len() == snapshot.caches.len() {
         meminfo(&mut table, context, snapshot);
     }
@@ -83,12 +92,16 @@ fn meminfo(table: &mut Table, context: &Context, snapshot: &Snapshot) {
     ];
     for (name, side) in sides {
         let Some(kernel) = side.meminfo else { continue };
-        let difference = cells::delta(side.difference, Unit::Bytes, scale).shown;
-        let sum = bytes(side.caches.total, scale).shown;
+        let difference = cells::delta(side.difference, Unit::Bytes, scale);
+        let sum = bytes(side.caches.total, scale);
+        let remark = |sum: &str, change: &str| format!("caches: {sum}, difference {change}");
         table.row(vec![
             Cell::text(name),
             bytes(Some(Approx::exact(kernel)), scale),
-            Cell::text(format!("caches: {sum}, difference {difference}")),
+            Cell {
+                shown: remark(&sum.shown, &difference.shown),
+                exact: remark(&sum.exact, &difference.exact),
+            },
         ]);
     }
     if let Some(share) = result.memory_share {
@@ -102,7 +115,7 @@ fn meminfo(table: &mut Table, context: &Context, snapshot: &Snapshot) {
         ]);
     }
     for note in &result.notes {
-        context.note(note);
+        table.note(note.clone());
     }
 }
 
@@ -133,8 +146,28 @@ pub(super) fn extended(context: &Context, snapshot: &Snapshot, caches: &[&Cache]
             result.unknown
         );
     }
-    context.note(&note);
+    table.note(note);
     table
+}
+
+/// One decimal, except for sizes that are scaled.
+fn average(figure: Approx<f64>, unit: Unit, scale: Scale) -> Cell {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an average of figures is positive and rounded for people"
+    )]
+    let rounded = figure.map(|v| v.round() as u64);
+    let mark = if figure.approx { "~" } else { "" };
+    let exact = format!("{:.1}", figure.value);
+    Cell {
+        shown: if unit == Unit::Bytes && rounded.value >= 10_000 {
+            cells::number(rounded, unit, scale).shown
+        } else {
+            format!("{mark}{exact}")
+        },
+        exact,
+    }
 }
 
 fn extended_line(per: &str, row: &ExtendedRow, scale: Scale) -> Vec<Cell> {
@@ -148,16 +181,7 @@ fn extended_line(per: &str, row: &ExtendedRow, scale: Scale) -> Vec<Cell> {
     let average = match (row.average, row.unit) {
         (None, _) => Cell::missing(),
         (Some(a), Unit::Percent) => cells::percent(a),
-        (Some(a), Unit::Bytes) if a.value >= 10_000.0 =>
-        {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "an average of sizes is positive and rounded for people"
-            )]
-            cells::number(a.map(|v| v.round() as u64), Unit::Bytes, scale)
-        }
-        (Some(a), _) => Cell::text(format!("{}{:.1}", if a.approx { "~" } else { "" }, a.value)),
+        (Some(a), unit) => average(a, unit, scale),
     };
     let name = row.name.replace('_', " ").replace("share", "%");
     vec![

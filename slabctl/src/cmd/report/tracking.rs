@@ -2,37 +2,85 @@
 
 use std::io::Write;
 
-use collectors::model::{CallSite, SiteKind};
+use collectors::columns::Row;
+use collectors::model::{CallSite, Flag, SiteKind};
 
+use crate::cli::Format;
 use crate::cmd::Context;
 use crate::cmd::select::Chosen;
+use crate::output::table::{Cell, Head, Table};
 use crate::output::text;
 
 /// Every cache that has call sites, and what to do when none has.
 pub(super) fn write(
     context: &Context,
+    limit: Option<usize>,
     chosen: &Chosen<'_>,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
-    let mut tracked = 0;
-    for row in &chosen.rows {
-        let Some(sites) = &row.cache.sites else {
-            continue;
-        };
-        tracked += 1;
-        writeln!(out, "{}", text::safe(&row.cache.name))?;
-        for (kind, title) in [
-            (SiteKind::Alloc, "allocated by"),
-            (SiteKind::Free, "last freed by"),
-        ] {
-            section(sites, kind, title, out)?;
+    let tracked: Vec<(&str, &[CallSite])> = chosen
+        .rows
+        .iter()
+        .filter_map(|row| Some((&*row.cache.name, row.cache.sites.as_ref()?.as_slice())))
+        .take(limit.unwrap_or(usize::MAX))
+        .collect();
+    if matches!(context.global.format(), Format::Csv | Format::Md) {
+        super::write_table(context, &table(&tracked), out)?;
+    } else {
+        for (name, sites) in &tracked {
+            writeln!(out, "{}", text::safe(name))?;
+            section(sites, SiteKind::Alloc, "allocated by", out)?;
+            section(sites, SiteKind::Free, "last freed by", out)?;
         }
     }
-    if tracked == 0 {
-        out.flush()?;
-        context.note("no call sites here: caches record them only when booted with slab_debug=U (or slab_debug=U,CACHE)");
+    out.flush()?;
+    if !tracked.is_empty() {
+        return Ok(());
     }
+    let recorded = |row: &Row<'_>| row.cache.flags.is_set(Flag::StoreUser);
+    context.note(if chosen.rows.iter().any(recorded) {
+        "call sites are recorded, but not in this source: slabctl capture --traces saves them"
+    } else {
+        "no call sites here: caches record them only when booted with slab_debug=U (or slab_debug=U,CACHE)"
+    });
     Ok(())
+}
+
+/// One line a site, for machines.
+fn table(tracked: &[(&str, &[CallSite])]) -> Table {
+    let mut table = Table::new(vec![
+        Head::left("Cache"),
+        Head::left("Kind"),
+        Head::right("Count"),
+        Head::left("Symbol"),
+        Head::right("Waste"),
+        Head::right("Age min").key("age_min"),
+        Head::right("Age mean").key("age_mean"),
+        Head::right("Age max").key("age_max"),
+        Head::left("Stack"),
+    ]);
+    let number = |n: Option<u64>| n.map_or_else(Cell::missing, |n| Cell::text(n.to_string()));
+    for (name, sites) in tracked {
+        for site in *sites {
+            table.row(vec![
+                Cell::text(*name),
+                Cell::text(match site.kind {
+                    SiteKind::Alloc => "alloc",
+                    SiteKind::Free => "free",
+                }),
+                Cell::text(site.count.to_string()),
+                site.symbol
+                    .as_deref()
+                    .map_or_else(Cell::missing, Cell::text),
+                number(site.waste.map(|(all, _)| all)),
+                number(site.age.map(|age| age.0)),
+                number(site.age.map(|age| age.1)),
+                number(site.age.map(|age| age.2)),
+                Cell::text(site.stack.join(" < ")),
+            ]);
+        }
+    }
+    table
 }
 
 /// One kind of sites of a cache, most objects first as the kernel lists them.

@@ -14,7 +14,7 @@ struct Group<'a> {
 }
 
 /// Prints each merged cache with its names, or with -i each name with its cache.
-pub fn print(
+pub(crate) fn print(
     options: &Options,
     snapshot: &Snapshot,
     notes: &mut Notes,

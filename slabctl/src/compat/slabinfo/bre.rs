@@ -14,14 +14,14 @@ use regex::{Regex, RegexBuilder};
 
 /// A compiled pattern with the text it came from.
 #[derive(Debug, Clone)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     text: String,
     regex: Regex,
 }
 
 impl Pattern {
     /// Compiles a basic regular expression. The error says why it cannot be.
-    pub fn new(text: &str) -> Result<Self, String> {
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
         let translated = translate(text)?;
         let regex = RegexBuilder::new(&translated)
             .case_insensitive(true)
@@ -36,12 +36,12 @@ impl Pattern {
     }
 
     /// Whether some part of `name` matches.
-    pub fn matches(&self, name: &str) -> bool {
+    pub(crate) fn matches(&self, name: &str) -> bool {
         self.regex.is_match(name)
     }
 
     /// The pattern as it was given.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 }
@@ -216,7 +216,9 @@ fn bracket(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), Stri
         first = false;
         if c == '[' && chars.peek() == Some(&':') {
             chars.next();
-            out.push_str(&format!("[:{}:]", class(chars, ':')?));
+            out.push_str("[:");
+            out.push_str(&class(chars, ':')?);
+            out.push_str(":]");
             continue;
         }
         let low = member(c, chars)?;

@@ -10,17 +10,17 @@ use super::row::{Row, cell, scaled_cell};
 
 /// Which columns a list has.
 #[derive(Debug, Clone, Copy)]
-pub struct Columns {
+pub(crate) struct Columns {
     /// Columns of activity.
-    pub activity: bool,
+    pub(crate) activity: bool,
     /// The loss in the place of the memory held.
-    pub loss: bool,
+    pub(crate) loss: bool,
     /// Numbers in full.
-    pub exact: bool,
+    pub(crate) exact: bool,
 }
 
 /// Prints the rows under a title; nothing at all without rows.
-pub fn print<'a>(
+pub(crate) fn print<'a>(
     rows: impl IntoIterator<Item = &'a Row<'a>>,
     columns: Columns,
     out: &mut dyn Write,

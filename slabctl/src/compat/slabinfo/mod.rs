@@ -21,21 +21,23 @@ mod tracking;
 
 use std::io::{self, Write};
 
-use collectors::model::{Flag, Quantity, Snapshot};
+use collectors::model::{Cache, Flag, Quantity, Snapshot};
 use collectors::source::Demand;
 
 use super::Outcome;
+use super::printable::Printable;
 use list::Columns;
 use notes::Notes;
 use options::{Mode, Sort, Switch};
 use row::Row;
 
-pub use options::Options;
+pub(crate) use options::Options;
 
 /// What the columns of the list are made of.
-const LISTED: [Quantity; 8] = [
+const LISTED: [Quantity; 9] = [
     Quantity::ObjectSize,
     Quantity::Objects,
+    Quantity::TotalObjects,
     Quantity::ObjsPerSlab,
     Quantity::Order,
     Quantity::Slabs,
@@ -57,7 +59,7 @@ const LETTERS: [Flag; 8] = [
 ];
 
 /// What a command line needs of a source.
-pub fn demand(options: &Options) -> Demand {
+pub(crate) fn demand(options: &Options) -> Demand {
     let mut demand = Demand::names();
     match options.mode() {
         Mode::Aliases => return demand,
@@ -105,36 +107,50 @@ fn reported(demand: &mut Demand) {
     demand.sites = true;
 }
 
-/// What else is needed once the first sample has shown that the list is the
-/// report of one cache. `None`: the first sample is enough.
-pub fn second_demand(options: &Options, snapshot: &Snapshot) -> Option<Demand> {
-    let only = the_only_one(options, snapshot)?;
+/// What to sample first when a pattern is given: the names, so that the rest
+/// is read of the caches that match and of no other.
+pub(crate) fn first_demand(options: &Options) -> Demand {
+    if options.pattern.is_some() {
+        Demand::names()
+    } else {
+        demand(options)
+    }
+}
+
+/// What to sample after [`first_demand`]. `None`: the first sample is enough.
+pub(crate) fn second_demand(options: &Options, snapshot: &Snapshot) -> Option<Demand> {
+    let single = is_single(options, snapshot);
+    if options.pattern.is_none() && !single {
+        return None;
+    }
     let mut demand = demand(options);
-    reported(&mut demand);
-    demand.only = Some(vec![only]);
+    if single {
+        reported(&mut demand);
+    }
+    let id = |c: &Cache| c.sysfs_id.as_ref().unwrap_or(&c.name).to_string();
+    demand.only = Some(select::matching(options, snapshot).map(id).collect());
     Some(demand)
 }
 
-/// The cache that a list is left with.
-fn the_only_one(options: &Options, snapshot: &Snapshot) -> Option<String> {
-    if options.mode() != Mode::List {
-        return None;
-    }
+/// Whether a list is left with one cache, whose report is printed instead.
+fn is_single(options: &Options, snapshot: &Snapshot) -> bool {
     let mut left = select::matching(options, snapshot);
-    match (left.next(), left.next()) {
-        (Some(cache), None) => Some(cache.name.to_string()),
-        _ => None,
-    }
+    options.mode() == Mode::List && left.next().is_some() && left.next().is_none()
 }
 
 /// Prints what the command line asks for, from a snapshot with at least the
 /// figures of [`demand`].
-pub fn run(options: &Options, snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<Outcome> {
-    let mut notes = Notes::default();
-    if let Some(pattern) = &options.pattern {
-        if select::matching(options, snapshot).next().is_none() {
-            notes.say(format!("no cache matches '{}'", pattern.text()));
-        }
+pub(crate) fn run(
+    options: &Options,
+    snapshot: &Snapshot,
+    out: &mut dyn Write,
+) -> io::Result<Outcome> {
+    let mut notes = Notes::beside(snapshot);
+    let out = &mut Printable(out);
+    if let Some(pattern) = &options.pattern
+        && select::matching(options, snapshot).next().is_none()
+    {
+        notes.say(format!("no cache matches '{}'", pattern.text()));
     }
     match options.mode() {
         Mode::Aliases => aliases::print(options, snapshot, &mut notes, out)?,
@@ -161,7 +177,7 @@ fn run_on_rows(
         _ => {}
     }
     select::sort(&mut rows, options.sort(), options.has(Switch::Inverted));
-    let single = the_only_one(options, snapshot).is_some();
+    let single = is_single(options, snapshot);
     match mode {
         Mode::Tracking => {
             for row in first(options, &rows, false) {
@@ -221,13 +237,13 @@ fn per_node(
     notes: &mut Notes,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let nodes = numa::nodes(snapshot);
-    if nodes.is_empty() {
+    let node_ids = numa::nodes(snapshot);
+    if node_ids.is_empty() {
         notes.say("-n: no figures of nodes here: a kernel without NUMA, or a source that does not keep them");
         return Ok(());
     }
     let shown: Vec<&Row<'_>> = first(options, rows, true).collect();
-    numa::print(&shown, &nodes, options.exact(), out)
+    numa::print(&shown, &node_ids, options.exact(), out)
 }
 
 fn reports(
@@ -237,10 +253,10 @@ fn reports(
     notes: &mut Notes,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let nodes = numa::nodes(snapshot);
+    let node_ids = numa::nodes(snapshot);
     for row in first(options, rows, false) {
         notes.check(row);
-        report::print(row, &nodes, options.exact(), out)?;
+        report::print(row, &node_ids, options.exact(), out)?;
     }
     Ok(())
 }

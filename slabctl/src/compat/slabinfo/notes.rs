@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use collectors::model::{Snapshot, WarningCode};
+
 use super::row::Row;
 
 /// Names that are listed in one note.
@@ -10,14 +12,33 @@ const NAMED: usize = 5;
 /// Collects notes for standard error: one line for each kind of trouble,
 /// however many caches have it.
 #[derive(Debug, Default)]
-pub struct Notes {
+pub(crate) struct Notes {
+    /// What the source has said about races: `name: ...`.
+    said: Vec<String>,
     plain: Vec<String>,
     by_kind: BTreeMap<&'static str, (u64, Vec<String>)>,
 }
 
 impl Notes {
+    /// No notes yet, on a snapshot whose own warnings are printed beside them.
+    pub(crate) fn beside(snapshot: &Snapshot) -> Self {
+        let races = snapshot
+            .warnings
+            .iter()
+            .filter(|w| w.code == WarningCode::Race);
+        Self {
+            said: races.map(|w| w.message.clone()).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn source_has_said(&self, name: &str) -> bool {
+        let about = |text: &String| text.strip_prefix(name).is_some_and(|t| t.starts_with(':'));
+        self.said.iter().any(about)
+    }
+
     /// Adds a line, once.
-    pub fn say(&mut self, line: impl Into<String>) {
+    pub(crate) fn say(&mut self, line: impl Into<String>) {
         let line = line.into();
         if !self.plain.contains(&line) {
             self.plain.push(line);
@@ -25,7 +46,7 @@ impl Notes {
     }
 
     /// Adds a cache to a kind of trouble.
-    pub fn about(&mut self, kind: &'static str, name: &str) {
+    pub(crate) fn about(&mut self, kind: &'static str, name: &str) {
         let (count, names) = self.by_kind.entry(kind).or_default();
         *count += 1;
         if names.len() < NAMED {
@@ -34,25 +55,29 @@ impl Notes {
     }
 
     /// Names what contradicts itself in a row, and what is an estimate.
-    pub fn check(&mut self, row: &Row<'_>) {
+    pub(crate) fn check(&mut self, row: &Row<'_>) {
         let above = |a: Option<u64>, b: Option<u64>| a.zip(b).is_some_and(|(a, b)| a > b);
-        if above(row.cpu_slabs, row.slabs) {
-            self.about(
+        let races = [
+            (
+                row.cpu_slabs,
+                row.slabs,
                 "more slabs at CPUs than slabs, read at different moments",
-                row.name,
-            );
-        }
-        if above(row.partial, row.slabs) {
-            self.about(
+            ),
+            (
+                row.partial,
+                row.slabs,
                 "more partial slabs than slabs, read at different moments",
-                row.name,
-            );
-        }
-        if above(row.used, row.memory) {
-            self.about(
+            ),
+            (
+                row.used,
+                row.memory,
                 "more bytes used than held, read at different moments",
-                row.name,
-            );
+            ),
+        ];
+        for (part, whole, kind) in races {
+            if above(part, whole) && !self.source_has_said(&row.cache.name) {
+                self.about(kind, row.name);
+            }
         }
         if row.cache.objects().is_some_and(|f| f.approx) {
             self.about("objects are an estimate", row.name);
@@ -60,13 +85,13 @@ impl Notes {
     }
 
     /// The lines, one for each kind.
-    pub fn lines(self) -> Vec<String> {
+    pub(crate) fn lines(self) -> Vec<String> {
         let mut lines = self.plain;
         for (kind, (count, names)) in self.by_kind {
             let mut line = format!("{kind}: {}", names.join(", "));
             let more = count - names.len() as u64;
             if more > 0 {
-                line.push_str(&format!(" and {more} more"));
+                line = format!("{line} and {more} more");
             }
             lines.push(line);
         }

@@ -11,7 +11,7 @@ use super::row::{Row, scaled_cell};
 const CONTIGUOUS: u32 = 1024;
 
 /// The nodes of a machine, in order; empty when the source tells of none.
-pub fn nodes(snapshot: &Snapshot) -> Vec<u32> {
+pub(crate) fn nodes(snapshot: &Snapshot) -> Vec<u32> {
     let parts = snapshot.caches.iter().flat_map(|c| &c.nodes);
     let mut found: BTreeSet<u32> = parts.map(|p| p.node.0).collect();
     let highest = found.iter().next_back().copied();
@@ -85,7 +85,12 @@ fn table(
 }
 
 /// Prints the slabs of every row on each node.
-pub fn print(rows: &[&Row<'_>], nodes: &[u32], exact: bool, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn print(
+    rows: &[&Row<'_>],
+    nodes: &[u32],
+    exact: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -96,9 +101,15 @@ pub fn print(rows: &[&Row<'_>], nodes: &[u32], exact: bool, out: &mut dyn Write)
     table("Slab", nodes, &lines, out)
 }
 
-/// Prints the block of the report: all slabs and partial ones.
-pub fn print_one(row: &Row<'_>, nodes: &[u32], exact: bool, out: &mut dyn Write) -> io::Result<()> {
-    if nodes.is_empty() {
+/// Prints the block of the report: all slabs and partial ones. A cache
+/// without slabs has none.
+pub(crate) fn print_one(
+    row: &Row<'_>,
+    nodes: &[u32],
+    exact: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if nodes.is_empty() || row.slabs == Some(0) {
         return Ok(());
     }
     let lines = [

@@ -5,6 +5,7 @@
 //! The options that write to the kernel are understood and refused.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::bre::Pattern;
@@ -15,7 +16,7 @@ macro_rules! switches {
     ($($variant:ident $short:literal $long:literal $value:ident $help:literal,)*) => {
         /// One option of the tool.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Switch {
+        pub(crate) enum Switch {
             $(#[doc = $help] $variant,)*
             /// Read a capture instead of the running kernel.
             From,
@@ -62,7 +63,7 @@ switches! {
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Names of merged caches.
     Aliases,
     /// Sums and top lists.
@@ -81,7 +82,7 @@ pub enum Mode {
 
 /// What the caches are ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
+pub(crate) enum Sort {
     /// Memory held, largest first.
     Size,
     /// Allocations and frees, most first.
@@ -96,19 +97,19 @@ pub enum Sort {
 
 /// A command line of slabinfo.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub(crate) struct Options {
     /// Read this capture instead of the running kernel.
-    pub from: Option<PathBuf>,
+    pub(crate) from: Option<PathBuf>,
     /// Only caches with a name that matches.
-    pub pattern: Option<Pattern>,
+    pub(crate) pattern: Option<Pattern>,
     /// Only so many lines.
-    pub lines: Option<u64>,
+    pub(crate) lines: Option<u64>,
     switches: u32,
 }
 
 impl Options {
     /// Reads the words after the program's name.
-    pub fn parse(words: Vec<OsString>) -> Result<Request<Self>, UsageError> {
+    pub(crate) fn parse(words: Vec<OsString>) -> Result<Request<Self>, UsageError> {
         let mut options = Self::default();
         for item in Getopt::new(SPECS, words) {
             match item? {
@@ -145,12 +146,12 @@ impl Options {
     }
 
     /// Whether the option was given.
-    pub const fn has(&self, switch: Switch) -> bool {
+    pub(crate) const fn has(&self, switch: Switch) -> bool {
         self.switches & (1 << switch as u32) != 0
     }
 
     /// What is to be printed: the first of these that was asked for.
-    pub const fn mode(&self) -> Mode {
+    pub(crate) const fn mode(&self) -> Mode {
         if self.has(Switch::Aliases) {
             Mode::Aliases
         } else if self.has(Switch::Xtotals) {
@@ -169,7 +170,7 @@ impl Options {
     }
 
     /// The order: the first of these that was asked for.
-    pub const fn sort(&self) -> Sort {
+    pub(crate) const fn sort(&self) -> Sort {
         if self.has(Switch::Size) {
             Sort::Size
         } else if self.has(Switch::Activity) {
@@ -184,7 +185,7 @@ impl Options {
     }
 
     /// Whether numbers are printed in full.
-    pub const fn exact(&self) -> bool {
+    pub(crate) const fn exact(&self) -> bool {
         self.has(Switch::Bytes) || self.has(Switch::Xtotals)
     }
 }
@@ -269,7 +270,8 @@ fn help() -> String {
             _ => "",
         };
         let name = format!("--{long}{value}");
-        text.push_str(&format!("  -{}, {name:<20} {help}\n", char::from(*short)));
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  -{}, {name:<20} {help}", char::from(*short));
     }
     text.push_str(
         "      --from=PATH          Read a capture: a directory, an archive or a saved slabinfo.\n",

@@ -69,7 +69,7 @@ const SHEAVES: [Id; 15] = [
 ];
 
 /// Prints the counters of a cache that has allocated anything.
-pub fn print(row: &Row<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn print(row: &Row<'_>, out: &mut dyn Write) -> io::Result<()> {
     let (Some((allocs, _)), Some((frees, _))) = (row.allocations(), row.frees()) else {
         return Ok(());
     };

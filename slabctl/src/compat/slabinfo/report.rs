@@ -21,7 +21,12 @@ const REMARKS: [(Flag, &str); 4] = [
 ];
 
 /// Prints the report of one cache.
-pub fn print(row: &Row<'_>, nodes: &[u32], exact: bool, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn print(
+    row: &Row<'_>,
+    nodes: &[u32],
+    exact: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let aliases = row.cache.get(Quantity::AliasCount).map(|f| f.value);
     let aliases = aliases.or(row.cache.aliases.as_ref().map(|a| a.len() as u64));
     writeln!(

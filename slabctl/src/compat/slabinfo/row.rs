@@ -10,42 +10,42 @@ use collectors::model::{Bytes, Cache, CounterId, Flag, Quantity};
 
 /// One cache, ready to be printed.
 #[derive(Debug, Clone)]
-pub struct Row<'a> {
+pub(crate) struct Row<'a> {
     /// The cache.
-    pub cache: &'a Cache,
+    pub(crate) cache: &'a Cache,
     /// The name it is shown under.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// Objects in use.
-    pub objects: Option<u64>,
+    pub(crate) objects: Option<u64>,
     /// Payload bytes of an object.
-    pub object_size: Option<u64>,
+    pub(crate) object_size: Option<u64>,
     /// Bytes of an object's slot.
-    pub slab_size: Option<u64>,
+    pub(crate) slab_size: Option<u64>,
     /// Slots in a slab.
-    pub objs_per_slab: Option<u64>,
+    pub(crate) objs_per_slab: Option<u64>,
     /// Page order of a slab.
-    pub order: Option<u64>,
+    pub(crate) order: Option<u64>,
     /// Bytes of a slab.
-    pub slab_bytes: Option<u64>,
+    pub(crate) slab_bytes: Option<u64>,
     /// Slabs held.
-    pub slabs: Option<u64>,
+    pub(crate) slabs: Option<u64>,
     /// Slabs on the nodes' partial lists.
-    pub partial: Option<u64>,
+    pub(crate) partial: Option<u64>,
     /// Slabs in use by CPUs.
-    pub cpu_slabs: Option<u64>,
+    pub(crate) cpu_slabs: Option<u64>,
     /// Objects on partial slabs.
-    pub objects_partial: Option<u64>,
+    pub(crate) objects_partial: Option<u64>,
     /// Bytes held.
-    pub memory: Option<u64>,
+    pub(crate) memory: Option<u64>,
     /// Bytes of payload in use.
-    pub used: Option<u64>,
+    pub(crate) used: Option<u64>,
     /// `memory - used`.
-    pub loss: Option<u64>,
+    pub(crate) loss: Option<u64>,
 }
 
 impl<'a> Row<'a> {
     /// The figures of `cache`, shown as `name`.
-    pub fn new(cache: &'a Cache, name: &'a str, page_size: u64) -> Self {
+    pub(crate) fn new(cache: &'a Cache, name: &'a str, page_size: u64) -> Self {
         let figure = |q| cache.get(q).map(|f| f.value);
         let usage = Usage::of(cache, page_size);
         let bytes = |f: Option<collectors::model::Approx<Bytes>>| f.map(|f| f.value.get());
@@ -75,17 +75,17 @@ impl<'a> Row<'a> {
     }
 
     /// Slabs that no CPU uses.
-    pub fn node_slabs(&self) -> Option<u64> {
+    pub(crate) fn node_slabs(&self) -> Option<u64> {
         Some(self.slabs?.saturating_sub(self.cpu_slabs?))
     }
 
     /// Slabs without a free slot, as far as the lists tell.
-    pub fn full_slabs(&self) -> Option<u64> {
+    pub(crate) fn full_slabs(&self) -> Option<u64> {
         Some(self.node_slabs()?.saturating_sub(self.partial?))
     }
 
     /// Partial slabs in percent of all; 100 for a cache without slabs, as the tool has it.
-    pub fn percent_partial(&self) -> Option<u64> {
+    pub(crate) fn percent_partial(&self) -> Option<u64> {
         if self.slabs == Some(0) {
             return Some(100);
         }
@@ -93,7 +93,7 @@ impl<'a> Row<'a> {
     }
 
     /// Payload in percent of the memory held; 100 for a cache without slabs.
-    pub fn percent_used(&self) -> Option<u64> {
+    pub(crate) fn percent_used(&self) -> Option<u64> {
         if self.slabs == Some(0) {
             return Some(100);
         }
@@ -101,7 +101,7 @@ impl<'a> Row<'a> {
     }
 
     /// Whether other caches were merged into this one.
-    pub fn has_aliases(&self) -> bool {
+    pub(crate) fn has_aliases(&self) -> bool {
         match self.cache.get(Quantity::AliasCount) {
             Some(count) => count.value > 0,
             None => self.cache.aliases.as_ref().is_some_and(|a| !a.is_empty()),
@@ -109,7 +109,7 @@ impl<'a> Row<'a> {
     }
 
     /// The `Flg` column; a `-` in it says that the flags were not read.
-    pub fn flags(&self) -> String {
+    pub(crate) fn flags(&self) -> String {
         let mut out = String::new();
         if self.has_aliases() {
             out.push('*');
@@ -126,12 +126,12 @@ impl<'a> Row<'a> {
     }
 
     /// One event counter.
-    pub fn counter(&self, id: CounterId) -> Option<u64> {
+    pub(crate) fn counter(&self, id: CounterId) -> Option<u64> {
         self.cache.counters.as_ref()?.total(id)
     }
 
     /// Allocations: all of them, and those by the fast path.
-    pub fn allocations(&self) -> Option<(u64, u64)> {
+    pub(crate) fn allocations(&self) -> Option<(u64, u64)> {
         self.path(
             CounterId::AllocFastpath,
             CounterId::AllocSlowpath,
@@ -140,7 +140,7 @@ impl<'a> Row<'a> {
     }
 
     /// Frees: all of them, and those by the fast path.
-    pub fn frees(&self) -> Option<(u64, u64)> {
+    pub(crate) fn frees(&self) -> Option<(u64, u64)> {
         self.path(
             CounterId::FreeFastpath,
             CounterId::FreeSlowpath,
@@ -157,13 +157,13 @@ impl<'a> Row<'a> {
     }
 
     /// Allocations and frees together.
-    pub fn activity(&self) -> Option<u64> {
+    pub(crate) fn activity(&self) -> Option<u64> {
         Some(self.allocations()?.0.saturating_add(self.frees()?.0))
     }
 }
 
 /// `part` in whole percent of `whole`, at most 100; `None` of nothing.
-pub fn percent(part: u64, whole: u64) -> Option<u64> {
+pub(crate) fn percent(part: u64, whole: u64) -> Option<u64> {
     let percent = (u128::from(part) * 100).checked_div(u128::from(whole))?;
     u64::try_from(percent.min(100)).ok()
 }
@@ -178,7 +178,7 @@ fn order(cache: &Cache) -> Option<u64> {
 
 /// A number as the tool prints it: decimal K, M and G with one digit cut off,
 /// or in full.
-pub fn scaled(value: u128, exact: bool) -> String {
+pub(crate) fn scaled(value: u128, exact: bool) -> String {
     const UNITS: [(u128, char); 3] = [(1_000_000_000, 'G'), (1_000_000, 'M'), (1_000, 'K')];
     for (unit, letter) in UNITS {
         if !exact && value > unit {
@@ -190,12 +190,12 @@ pub fn scaled(value: u128, exact: bool) -> String {
 }
 
 /// A figure for a column: `-` when it is unknown.
-pub fn cell(value: Option<u64>) -> String {
+pub(crate) fn cell(value: Option<u64>) -> String {
     value.map_or_else(|| "-".to_owned(), |v| v.to_string())
 }
 
 /// A scaled figure for a column: `-` when it is unknown.
-pub fn scaled_cell(value: Option<u64>, exact: bool) -> String {
+pub(crate) fn scaled_cell(value: Option<u64>, exact: bool) -> String {
     value.map_or_else(|| "-".to_owned(), |v| scaled(u128::from(v), exact))
 }
 

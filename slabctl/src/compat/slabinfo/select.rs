@@ -14,7 +14,7 @@ use super::options::{Options, Sort, Switch};
 use super::row::Row;
 
 /// The caches that the pattern and -U leave, in the snapshot's order.
-pub fn selected<'a>(options: &Options, snapshot: &'a Snapshot) -> Vec<Row<'a>> {
+pub(crate) fn selected<'a>(options: &Options, snapshot: &'a Snapshot) -> Vec<Row<'a>> {
     let page_size = snapshot.system.page_size;
     matching(options, snapshot)
         .filter(|c| !hidden_as_reclaimable(options, c))
@@ -23,7 +23,10 @@ pub fn selected<'a>(options: &Options, snapshot: &'a Snapshot) -> Vec<Row<'a>> {
 }
 
 /// The caches that the pattern leaves.
-pub fn matching<'a>(options: &Options, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a Cache> {
+pub(crate) fn matching<'a>(
+    options: &Options,
+    snapshot: &'a Snapshot,
+) -> impl Iterator<Item = &'a Cache> {
     snapshot.caches.iter().filter(|c| matches(options, c))
 }
 
@@ -42,12 +45,12 @@ fn matches(options: &Options, cache: &Cache) -> bool {
 }
 
 /// Whether sysfs has the cache under a merge id.
-pub fn merge_id(cache: &Cache) -> Option<&str> {
+pub(crate) fn merge_id(cache: &Cache) -> Option<&str> {
     cache.sysfs_id.as_deref().filter(|id| id.starts_with(':'))
 }
 
 /// The names that lead to a merged cache.
-pub fn links(cache: &Cache) -> impl Iterator<Item = &str> {
+pub(crate) fn links(cache: &Cache) -> impl Iterator<Item = &str> {
     let id = cache.sysfs_id.as_deref();
     cache.names().filter(move |name| Some(*name) != id)
 }
@@ -65,7 +68,6 @@ fn shown_name<'a>(options: &Options, cache: &'a Cache) -> &'a str {
         found = links(cache).collect();
     }
     match *found {
-        [] => id,
         [only] => only,
         // The first-created name leads the list unless the pattern left it out.
         [first, ..] if options.has(Switch::FirstAlias) => first,
@@ -74,7 +76,7 @@ fn shown_name<'a>(options: &Options, cache: &'a Cache) -> &'a str {
 }
 
 /// Whether -e and -z let a cache be seen in a table.
-pub fn is_visible(options: &Options, row: &Row<'_>) -> bool {
+pub(crate) fn is_visible(options: &Options, row: &Row<'_>) -> bool {
     if options.has(Switch::Empty) {
         row.slabs == Some(0)
     } else {
@@ -88,7 +90,7 @@ fn by_name(a: &Row<'_>, b: &Row<'_>) -> Ordering {
 }
 
 /// Names without regard to case, then exactly.
-pub fn compare_names(a: &str, b: &str) -> Ordering {
+pub(crate) fn compare_names(a: &str, b: &str) -> Ordering {
     fold_case(a).cmp(fold_case(b)).then_with(|| a.cmp(b))
 }
 
@@ -98,7 +100,7 @@ fn fold_case(name: &str) -> impl Iterator<Item = u8> + '_ {
 
 /// Orders the rows. -i turns the order round; ties stay in the order of names
 /// and unknown figures stay last.
-pub fn sort<'a>(rows: &mut [Row<'a>], by: Sort, inverted: bool) {
+pub(crate) fn sort<'a>(rows: &mut [Row<'a>], by: Sort, inverted: bool) {
     let key = |row: &Row<'a>| match by {
         Sort::Size => row.memory,
         Sort::Activity => row.activity(),

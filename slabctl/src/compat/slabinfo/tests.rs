@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use collectors::model::{Flag, Layer, NodeId, Quantity, Slabs, Snapshot};
+use collectors::model::{Flag, Layer, NodeId, Quantity, Slabs, Snapshot, Warning, WarningCode};
 use insta::assert_snapshot;
 
 use super::*;
@@ -26,8 +26,8 @@ fn on(snapshot: &Snapshot, line: &str) -> (String, Vec<String>) {
 
 fn print(line: &str) -> String {
     let (out, notes) = on(&fixture::snapshot(), line);
-    let notes: String = notes.iter().map(|n| format!("stderr: {n}\n")).collect();
-    format!("{out}{notes}")
+    let notes: Vec<String> = notes.iter().map(|n| format!("stderr: {n}\n")).collect();
+    format!("{out}{}", notes.concat())
 }
 
 /// The first word of each line after the title.
@@ -170,6 +170,17 @@ fn contradictions_are_cut_and_named_never_wrapped() {
 }
 
 #[test]
+fn a_race_that_the_source_names_is_not_named_twice() {
+    let mut snapshot = fixture::snapshot();
+    snapshot.warnings.push(Warning::new(
+        WarningCode::Race,
+        "raced: cpu_slabs 4 > slabs 3: read at different moments",
+    ));
+    let (_, notes) = on(&snapshot, "");
+    assert_eq!(notes, ["objects are an estimate: raced"]);
+}
+
+#[test]
 fn an_unknown_figure_is_a_dash_and_never_a_zero() {
     let (out, _) = on(&fixture::snapshot(), "");
     let line = out.lines().find(|l| l.starts_with("proc_only")).unwrap();
@@ -296,6 +307,19 @@ fn counts_beyond_32_bits_are_printed_as_they_are() {
 }
 
 #[test]
+fn a_name_cannot_drive_the_terminal() {
+    let mut snapshot = fixture::snapshot();
+    snapshot.caches[0].name = "den\x1b[31mtry".into();
+    for line in ["", "-r", "-t", "-n", "-S -X"] {
+        let (out, _) = on(&snapshot, line);
+        assert!(
+            !out.contains('\x1b') && out.contains("den\\x1b[31mtry"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
 fn nothing_found_is_said_and_succeeds() {
     let (out, notes) = on(&fixture::snapshot(), "nosuch");
     assert_eq!(out, "");
@@ -333,7 +357,33 @@ fn no_more_is_read_than_the_mode_needs() {
             .contains(&Flag::ReclaimAccount)
     );
     let snapshot = fixture::snapshot();
-    assert_eq!(second_demand(&options("inode"), &snapshot), None);
-    let second = second_demand(&options("^dentry$"), &snapshot).unwrap();
-    assert!(second.sites && second.only == Some(vec!["dentry".to_owned()]));
+    assert_eq!(second_demand(&options("-S"), &snapshot), None);
+    let single = second_demand(&options("^cred$"), &snapshot).unwrap();
+    assert!(single.sites && single.only == Some(vec![":A-0000192".to_owned()]));
+    assert_eq!(first_demand(&options("inode")), Demand::names());
+    let several = second_demand(&options("inode"), &snapshot).unwrap();
+    assert_eq!(several.only.map(|o| o.len()), Some(3));
+    assert!(!several.sites);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_figure_makes_a_mode_panic(
+        figures in proptest::collection::vec((0..Quantity::COUNT, proptest::prelude::any::<u64>()), 0..40),
+        small in proptest::prelude::any::<bool>(),
+    ) {
+        let mut snapshot = fixture::snapshot();
+        for (i, (q, value)) in figures.into_iter().enumerate() {
+            let cache = i % snapshot.caches.len();
+            let value = if small { value % 3 } else { value };
+            snapshot.caches[cache].set_exact(Quantity::ALL[q], value, Layer::Sysfs);
+            snapshot.caches[cache].counters = Some(Box::new(fixture::counters(value)));
+        }
+        for line in ["-z", "-LB", "-DA", "-n", "-r", "-X -N9", "-T", "-a1"] {
+            on(&snapshot, line);
+        }
+        let mut out = Vec::new();
+        let slabtop = crate::compat::slabtop::Options::default();
+        crate::compat::slabtop::run(&slabtop, &snapshot, &mut out).unwrap();
+    }
 }

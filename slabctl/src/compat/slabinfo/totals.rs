@@ -134,7 +134,7 @@ impl Totals {
 }
 
 /// Prints the sums over the rows.
-pub fn print(
+pub(crate) fn print(
     rows: &[Row<'_>],
     exact: bool,
     notes: &mut Notes,

@@ -11,11 +11,16 @@ use collectors::model::{CallSite, Flag, SiteKind};
 use super::row::Row;
 
 /// Prints both lists of a cache.
-pub fn print(row: &Row<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn print(row: &Row<'_>, out: &mut dyn Write) -> io::Result<()> {
     let lists = [(SiteKind::Alloc, "allocation"), (SiteKind::Free, "freeing")];
     for (kind, word) in lists {
         writeln!(out, "\n{}: Kernel object {word}", row.name)?;
-        writeln!(out, "{}", "-".repeat(71))?;
+        // The second line is one longer in the tool.
+        writeln!(
+            out,
+            "{}",
+            "-".repeat(71 + usize::from(kind == SiteKind::Free))
+        )?;
         let Some(sites) = row.cache.sites.as_deref() else {
             writeln!(out, "{}", why_none(row))?;
             continue;

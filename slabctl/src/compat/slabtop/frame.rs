@@ -7,6 +7,7 @@ use collectors::analysis::Usage;
 use collectors::model::{Cache, Quantity, Snapshot};
 
 use super::options::{Options, Sort};
+use crate::output::text;
 
 struct Row<'a> {
     cache: &'a Cache,
@@ -79,7 +80,7 @@ impl<'a> Row<'a> {
 }
 
 /// A frame with the sums and every cache.
-pub fn lines(options: &Options, snapshot: &Snapshot) -> Vec<String> {
+pub(crate) fn lines(options: &Options, snapshot: &Snapshot) -> Vec<String> {
     let page_size = snapshot.system.page_size;
     let mut rows: Vec<Row<'_>> = snapshot
         .caches
@@ -174,15 +175,13 @@ fn share(part: Option<u128>, whole: Option<u128>) -> String {
 }
 
 /// A frame for a terminal of this size.
-pub fn frame(options: &Options, snapshot: &Snapshot, rows: usize, cols: usize) -> String {
+pub(crate) fn frame(options: &Options, snapshot: &Snapshot, rows: usize, cols: usize) -> String {
     let mut out = String::new();
     for (i, line) in lines(options, snapshot).iter().take(rows).enumerate() {
         if i > 0 {
             out.push_str("\r\n");
         }
-        // A terminal must not be driven by a name in a capture.
-        let printable = line.chars().filter(|c| !c.is_control());
-        out.extend(printable.take(cols));
+        out.extend(text::safe(line).chars().take(cols));
     }
     out
 }

@@ -20,7 +20,7 @@ const INTERRUPT: u8 = 3;
 const END_OF_INPUT: u8 = 4;
 
 /// Whether a run repeats: on a terminal, from a source that changes.
-pub fn repeats(options: &Options, source: &dyn Source) -> bool {
+pub(crate) fn repeats(options: &Options, source: &dyn Source) -> bool {
     !options.once && source.is_live() && isatty(rustix::stdio::stdout())
 }
 
@@ -71,7 +71,7 @@ fn action(key: u8) -> Action {
 }
 
 /// Repaints a frame every `options.delay` until `q`.
-pub fn run_live(
+pub(crate) fn run_live(
     mut options: Options,
     source: &mut dyn Source,
     out: &mut dyn Write,
@@ -82,7 +82,7 @@ pub fn run_live(
     // The screen is cleared once; later frames are painted over the last one.
     out.write_all(b"\x1b[2J")?;
     'frames: loop {
-        let snapshot = source.sample(&demand)?;
+        let snapshot = source.sample(&demand).map_err(crate::open::with_hints)?;
         let next = Instant::now() + options.delay;
         loop {
             paint(&options, &snapshot, out)?;

@@ -15,13 +15,14 @@ use collectors::model::{Quantity, Snapshot};
 use collectors::source::Demand;
 
 use super::Outcome;
+use super::printable::Printable;
 
-pub use frame::frame;
-pub use live::{repeats, run_live};
-pub use options::Options;
+pub(crate) use frame::frame;
+pub(crate) use live::{repeats, run_live};
+pub(crate) use options::Options;
 
 /// What the columns are made of.
-pub fn demand(_options: &Options) -> Demand {
+pub(crate) fn demand(_options: &Options) -> Demand {
     Demand::names().with(&[
         Quantity::Objects,
         Quantity::TotalObjects,
@@ -35,7 +36,12 @@ pub fn demand(_options: &Options) -> Demand {
 }
 
 /// Prints one frame with all caches and without any control sequence.
-pub fn run(options: &Options, snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<Outcome> {
+pub(crate) fn run(
+    options: &Options,
+    snapshot: &Snapshot,
+    out: &mut dyn Write,
+) -> io::Result<Outcome> {
+    let out = &mut Printable(out);
     for line in frame::lines(options, snapshot) {
         writeln!(out, "{line}")?;
     }

@@ -4,6 +4,7 @@
 //! has no short form.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ const SPECS: &[Spec<Switch>] = &[
 
 /// What the caches are ordered by. All but the name put the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sort {
+pub(crate) enum Sort {
     /// Objects in use.
     Active,
     /// Slots in a slab.
@@ -70,7 +71,7 @@ impl Sort {
     ];
 
     /// The order that a letter or key stands for.
-    pub fn from_letter(letter: char) -> Option<Self> {
+    pub(crate) fn from_letter(letter: char) -> Option<Self> {
         let letter = letter.to_ascii_lowercase();
         let found = Self::LETTERS.iter().find(|(l, ..)| *l == letter);
         found.map(|(_, sort, _)| *sort)
@@ -79,15 +80,15 @@ impl Sort {
 
 /// A command line of slabtop.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub(crate) struct Options {
     /// Read this capture instead of the running kernel.
-    pub from: Option<PathBuf>,
+    pub(crate) from: Option<PathBuf>,
     /// Time between two frames.
-    pub delay: Duration,
+    pub(crate) delay: Duration,
     /// One frame, all caches.
-    pub once: bool,
+    pub(crate) once: bool,
     /// The order.
-    pub sort: Sort,
+    pub(crate) sort: Sort,
 }
 
 impl Default for Options {
@@ -103,7 +104,7 @@ impl Default for Options {
 
 impl Options {
     /// Reads the words after the program's name.
-    pub fn parse(words: Vec<OsString>) -> Result<Request<Self>, UsageError> {
+    pub(crate) fn parse(words: Vec<OsString>) -> Result<Request<Self>, UsageError> {
         let mut options = Self::default();
         let mut delayed = false;
         for item in Getopt::new(SPECS, words) {
@@ -168,7 +169,8 @@ fn help() -> String {
          Letters, and keys while it runs:\n",
     );
     for (letter, _, words) in Sort::LETTERS {
-        text.push_str(&format!("  {letter}  {words}\n"));
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {letter}  {words}");
     }
     text.push_str(
         "Other keys: space for a new frame, q to quit. Unknown figures are shown as -.\n",

@@ -1,0 +1,241 @@
+//! Brings directories and rows together into caches, each read with no more
+//! files than the demand needs.
+
+use std::collections::HashMap;
+
+use super::SLABINFO;
+use super::entries::CacheDir;
+use super::join::{Match, Rows};
+use super::reader::{self, Outcome, Plan, Reader};
+use crate::model::{Cache, Layer, Quantity, QuantitySet, Warning, WarningCode, Warnings};
+use crate::source::Demand;
+
+/// What /proc/slabinfo gives for every cache.
+const SLABINFO_GIVES: QuantitySet = QuantitySet::of(&[
+    Quantity::SlabSize,
+    Quantity::ObjsPerSlab,
+    Quantity::Order,
+    Quantity::PagesPerSlab,
+    Quantity::Objects,
+    Quantity::TotalObjects,
+    Quantity::Slabs,
+]);
+
+/// What was gathered.
+pub(super) struct Gathered {
+    /// In the order of /proc/slabinfo, then of sysfs.
+    pub(super) caches: Vec<Cache>,
+    /// Directories of which every file was refused.
+    pub(super) denied: usize,
+}
+
+/// Keeps what answers to one of the names, a directory or a row.
+pub(super) fn choose(only: &[String], dirs: &mut Vec<CacheDir>, rows: &mut Vec<Cache>) {
+    dirs.retain(|dir| only.iter().any(|name| dir.answers_to(name)));
+    rows.retain(|row| {
+        only.iter().any(|name| **name == *row.name)
+            || dirs.iter().any(|dir| dir.answers_to(&row.name))
+    });
+}
+
+/// Caches while they are read one by one.
+pub(super) struct Gathering<'a> {
+    demand: &'a Demand,
+    live: bool,
+    /// The totals of a machine with one node are that node's figures.
+    one_node: bool,
+    rows: Rows,
+    /// What does not change between samples, by directory name.
+    known: &'a mut HashMap<String, Cache>,
+    warnings: &'a mut Warnings,
+    placed: Vec<(usize, Cache)>,
+    denied: usize,
+    moved: usize,
+}
+
+impl<'a> Gathering<'a> {
+    pub(super) fn new(
+        demand: &'a Demand,
+        live: bool,
+        nodes: Option<u32>,
+        rows: Vec<Cache>,
+        known: &'a mut HashMap<String, Cache>,
+        warnings: &'a mut Warnings,
+    ) -> Self {
+        Self {
+            demand,
+            live,
+            one_node: nodes == Some(1),
+            rows: Rows::new(rows),
+            known,
+            warnings,
+            placed: Vec::new(),
+            denied: 0,
+            moved: 0,
+        }
+    }
+
+    /// What need not be read from sysfs, since the row has it.
+    fn given(&self, found: &Match) -> QuantitySet {
+        let enough = self.one_node || !self.demand.nodes;
+        match found {
+            Match::One(_) if self.live && enough && !self.demand.exact => SLABINFO_GIVES,
+            _ => QuantitySet::EMPTY,
+        }
+    }
+
+    /// Reads one directory and joins it with its row; `more` adds what is not
+    /// an attribute.
+    pub(super) fn directory(
+        &mut self,
+        reader: &mut Reader<'_>,
+        dir: &CacheDir,
+        base: &str,
+        more: impl FnOnce(&mut Cache, &mut Warnings),
+    ) {
+        let found = self.rows.find(dir);
+        let given = self.given(&found);
+        let plan = Plan {
+            demand: self.demand,
+            given,
+            live: self.live,
+        };
+        let mut cache = reader::blank(dir);
+        if let (false, Match::One(row)) = (given.is_empty(), &found)
+            && let Some(row) = self.rows.get(*row)
+        {
+            take_from_row(&mut cache, row);
+        }
+        let outcome = read_with_memory(self.known, reader, dir, &mut cache, plan, self.warnings);
+        self.count(&outcome, dir, base);
+        let unread = matches!(outcome, Outcome::Denied | Outcome::Vanished);
+        let row = match found {
+            Match::One(row) => Some(row),
+            Match::Several(list) => self.rows.choose(&list, &cache),
+            Match::None => None,
+        };
+        let row = row.and_then(|i| Some((i, self.rows.take(i)?)));
+        let place = match row {
+            Some((place, row)) => {
+                self.moved += usize::from(!self.live && differs(&cache, &row));
+                cache.name = row.name.clone();
+                reader::set_names(&mut cache, dir);
+                cache.fill_from(row);
+                place
+            }
+            None if unread => return,
+            None => usize::MAX,
+        };
+        reader::settle(&mut cache, plan, self.warnings);
+        more(&mut cache, self.warnings);
+        self.placed.push((place, cache));
+    }
+
+    fn count(&mut self, outcome: &Outcome, dir: &CacheDir, base: &str) {
+        match outcome {
+            Outcome::Denied => self.denied += 1,
+            Outcome::Vanished => self.warnings.push(
+                Warning::new(
+                    WarningCode::Vanished,
+                    "the cache went away while it was read",
+                )
+                .in_file(format!("{base}/{}", dir.id)),
+            ),
+            Outcome::Read | Outcome::Nothing => {}
+        }
+    }
+
+    /// Names the lists that the kernel cut.
+    pub(super) fn say_cut(&mut self, reader: &Reader<'_>) {
+        reader.say_cut(self.warnings);
+    }
+
+    /// Appends the rows that have no directory.
+    pub(super) fn finish(mut self, have_dirs: bool) -> Gathered {
+        let joined = self.placed.len();
+        self.placed.extend(self.rows.rest());
+        let all = self.placed.len();
+        if have_dirs && all > joined && self.demand.only.is_none() {
+            say_incomplete(all - joined, all, self.warnings);
+        }
+        if self.moved > 0 {
+            say_moved(self.moved, self.warnings);
+        }
+        self.placed.sort_by_key(|(place, _)| *place);
+        Gathered {
+            caches: self.placed.into_iter().map(|(_, cache)| cache).collect(),
+            denied: self.denied,
+        }
+    }
+}
+
+/// Reads a cache, with what is known of it from an earlier sample.
+fn read_with_memory(
+    known: &mut HashMap<String, Cache>,
+    reader: &mut Reader<'_>,
+    dir: &CacheDir,
+    cache: &mut Cache,
+    plan: Plan<'_>,
+    warnings: &mut Warnings,
+) -> Outcome {
+    // Within one process the live kernel's fixed attributes are read once.
+    let before = known
+        .get(&dir.id)
+        .filter(|before| plan.live && same_cache(before, cache));
+    let outcome = match before {
+        Some(before) => {
+            let rest = reader::without_known(plan.demand, before);
+            let plan = Plan {
+                demand: &rest,
+                ..plan
+            };
+            let outcome = reader.read(dir, cache, plan, warnings);
+            cache.fill_from(before.clone());
+            outcome
+        }
+        None => reader.read(dir, cache, plan, warnings),
+    };
+    if plan.live && outcome == Outcome::Read {
+        known.insert(dir.id.clone(), reader::fixed_part(cache));
+    }
+    outcome
+}
+
+/// A cache may have been destroyed and made anew under the same name.
+fn same_cache(before: &Cache, now: &Cache) -> bool {
+    [Quantity::SlabSize, Quantity::ObjsPerSlab]
+        .into_iter()
+        .all(|q| match (before.get(q), now.get(q)) {
+            (Some(a), Some(b)) => a == b,
+            _ => true,
+        })
+}
+
+/// Copies the figures a live sample need not read again from sysfs.
+fn take_from_row(cache: &mut Cache, row: &Cache) {
+    cache.name = row.name.clone();
+    for q in SLABINFO_GIVES.iter() {
+        if let Some(figure) = row.get(q) {
+            cache.set(q, figure, Layer::Slabinfo);
+        }
+    }
+}
+
+fn differs(cache: &Cache, row: &Cache) -> bool {
+    let slabs = (cache.get(Quantity::Slabs), row.get(Quantity::Slabs));
+    matches!(slabs, (Some(a), Some(b)) if a != b)
+}
+
+fn say_incomplete(lone: usize, all: usize, warnings: &mut Warnings) {
+    warnings.push(Warning::new(
+        WarningCode::Incomplete,
+        format!("{lone} of {all} caches of {SLABINFO} have no directory in sysfs: their figures are from {SLABINFO} alone"),
+    ));
+}
+
+fn say_moved(moved: usize, warnings: &mut Warnings) {
+    warnings.push(Warning::new(
+        WarningCode::NotSimultaneous,
+        format!("{moved} caches have other slab counts in {SLABINFO} than in sysfs: the files are from different moments; sysfs is shown"),
+    ));
+}

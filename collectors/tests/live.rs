@@ -1,0 +1,407 @@
+//! The live path: what is opened, what is left out, and that the figures of
+//! this host agree with its other files.
+//!
+//! Tests of the host need root; without it they say that they were skipped.
+#![allow(clippy::unwrap_used, reason = "a test may stop at once")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use collectors::model::{Cache, Flag, Layer, Quantity, Snapshot, WarningCode};
+use collectors::parse::slabinfo;
+use collectors::source::kernel::KernelSource;
+use collectors::source::tree::DirTree;
+use collectors::source::{Demand, Source as _};
+use rustix::io::Errno;
+use support::counting::{Counting, Faults, Log, attributes, opened};
+use support::tree::{Fake, Figures, Shape};
+
+fn host() -> Option<DirTree> {
+    if std::fs::read("/proc/slabinfo").is_err()
+        || !std::path::Path::new("/sys/kernel/slab").exists()
+    {
+        eprintln!("skipped: /proc/slabinfo or /sys/kernel/slab is not readable here");
+        return None;
+    }
+    Some(DirTree::trusted("/").unwrap())
+}
+
+fn value(cache: &Cache, q: Quantity) -> Option<u64> {
+    cache.get(q).map(|f| f.value)
+}
+
+fn named<'a>(snapshot: &'a Snapshot, name: &'a str) -> &'a Cache {
+    snapshot.named(name).next().unwrap()
+}
+
+/// Slabs of each cache of /proc/slabinfo, by name.
+fn rows() -> BTreeMap<String, (u64, u64)> {
+    let table = slabinfo::parse(&std::fs::read("/proc/slabinfo").unwrap());
+    let mut map = BTreeMap::new();
+    for cache in &table.parsed.caches {
+        let slabs = value(cache, Quantity::Slabs).unwrap();
+        map.insert(
+            cache.name.to_string(),
+            (slabs, cache.pages_per_slab().unwrap()),
+        );
+    }
+    map
+}
+
+/// Slabs of each cache of sysfs, read here without the library.
+fn directories() -> BTreeMap<String, (u64, u64)> {
+    let base = std::path::Path::new("/sys/kernel/slab");
+    let mut map = BTreeMap::new();
+    for entry in std::fs::read_dir(base).unwrap().flatten() {
+        if entry.file_type().unwrap().is_symlink() {
+            continue;
+        }
+        let first = |name: &str| -> Option<u64> {
+            let text = std::fs::read_to_string(entry.path().join(name)).ok()?;
+            text.split_whitespace().next()?.parse().ok()
+        };
+        if let (Some(slabs), Some(order)) = (first("slabs"), first("order")) {
+            map.insert(entry.file_name().display().to_string(), (slabs, 1 << order));
+        }
+    }
+    map
+}
+
+#[test]
+fn this_hosts_pages_are_the_same_in_sysfs_and_slabinfo() {
+    let Some(tree) = host() else { return };
+    let mut demand = Demand::names().with(&[Quantity::Slabs, Quantity::Order]);
+    // Read from sysfs although /proc/slabinfo has the figures too.
+    demand.exact = true;
+    let mut source = KernelSource::live(Box::new(tree));
+    let mut last = String::new();
+    for _ in 0..20 {
+        let before = rows();
+        let snapshot = source.sample(&demand).unwrap();
+        let (after, own) = (rows(), directories());
+        let still = |c: &&Cache| {
+            let name = &*c.name;
+            before.contains_key(name) && before.get(name) == after.get(name)
+        };
+        let (mut ours, mut theirs, mut naive, mut count) = (0, 0, 0, 0);
+        for cache in snapshot.caches.iter().filter(still) {
+            assert_eq!(
+                cache.origin(Quantity::Slabs),
+                Some(Layer::Sysfs),
+                "{}",
+                cache.name
+            );
+            ours +=
+                value(cache, Quantity::Slabs).unwrap() << value(cache, Quantity::Order).unwrap();
+            let (slabs, pages) = after[&*cache.name];
+            theirs += slabs * pages;
+            let (slabs, pages) = own[cache.sysfs_id.as_deref().unwrap()];
+            naive += slabs * pages;
+            count += 1;
+        }
+        if ours == theirs && naive == ours && count * 10 > snapshot.caches.len() * 8 {
+            return;
+        }
+        last = format!("{ours} {theirs} {naive} pages of {count} caches");
+    }
+    panic!("never alike in 20 tries: {last}");
+}
+
+#[test]
+fn this_hosts_caches_with_no_partial_slab_are_full() {
+    let Some(tree) = host() else { return };
+    let snapshot = KernelSource::live(Box::new(tree))
+        .sample(&Demand::everything())
+        .unwrap();
+    let mut seen = 0;
+    for cache in &snapshot.caches {
+        if value(cache, Quantity::Partial) == Some(0) {
+            let (objects, total) = (
+                value(cache, Quantity::Objects),
+                value(cache, Quantity::TotalObjects),
+            );
+            // Of one row of /proc/slabinfo; `partial` is read a moment later.
+            if cache.origin(Quantity::Objects) == cache.origin(Quantity::TotalObjects)
+                && objects == total
+            {
+                seen += 1;
+            }
+        }
+    }
+    let empty = snapshot
+        .caches
+        .iter()
+        .filter(|c| value(c, Quantity::Partial) == Some(0))
+        .count();
+    assert!(seen * 10 >= empty * 9, "{seen} of {empty}");
+}
+
+#[test]
+fn a_second_sample_of_this_host_reads_no_fixed_attribute_again() {
+    let Some(tree) = host() else { return };
+    let (tree, log, _) = Counting::new(Box::new(tree));
+    let mut source = KernelSource::live(Box::new(tree));
+    let first = source.sample(&Demand::everything()).unwrap();
+    let opens = attributes(&log);
+    assert!(opened(&log, "object_size") >= first.caches.len());
+    log.borrow_mut().clear();
+    let second = source.sample(&Demand::everything()).unwrap();
+    assert!(
+        attributes(&log) * 2 < opens,
+        "{} then {}",
+        opens,
+        attributes(&log)
+    );
+    assert_eq!(opened(&log, "object_size"), 0);
+    assert_eq!(opened(&log, "ctor"), 0);
+    for cache in &first.caches {
+        let Some(id) = cache.sysfs_id.as_deref() else {
+            continue;
+        };
+        let Some(again) = second.named(id).next() else {
+            continue;
+        };
+        for q in [
+            Quantity::ObjectSize,
+            Quantity::SlabSize,
+            Quantity::Align,
+            Quantity::Order,
+        ] {
+            assert_eq!(value(cache, q), value(again, q), "{id} {q:?}");
+        }
+        assert_eq!(
+            (cache.flags, &cache.ctor),
+            (again.flags, &again.ctor),
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn the_default_columns_of_this_host_cost_few_files() {
+    let Some(tree) = host() else { return };
+    let (tree, log, _) = Counting::new(Box::new(tree));
+    let demand = Demand::names().with(&[
+        Quantity::ObjectSize,
+        Quantity::Slabs,
+        Quantity::Objects,
+        Quantity::TotalObjects,
+        Quantity::Partial,
+    ]);
+    let snapshot = KernelSource::live(Box::new(tree)).sample(&demand).unwrap();
+    // object_size and partial; /proc/slabinfo gives the rest.
+    assert!(
+        attributes(&log) <= 2 * snapshot.caches.len() + 5,
+        "{}",
+        attributes(&log)
+    );
+    assert_eq!((opened(&log, "slabs"), opened(&log, "align")), (0, 0));
+}
+
+// From here on no host is needed.
+
+/// Ten caches: `busy` has 12,000 partial slabs, `full` has none.
+fn ten() -> Fake {
+    let mut fake = Fake::new(Shape {
+        caches: 7,
+        ..Shape::default()
+    });
+    let with = |partial, used| Figures {
+        size: 64,
+        order: 0,
+        nodes: vec![[20_000, partial, used]],
+    };
+    fake.cache("busy", "busy", &with(12_000, 100_000));
+    fake.cache("full", "full", &with(0, 0));
+    fake.cache("some", "some", &with(30, 500));
+    fake
+}
+
+fn live(fake: &Fake) -> (KernelSource, Log, Faults) {
+    let (tree, log, faults) = Counting::new(Box::new(fake.mem()));
+    (KernelSource::live(Box::new(tree)), log, faults)
+}
+
+const LIST: [Quantity; 4] = [
+    Quantity::Slabs,
+    Quantity::Objects,
+    Quantity::TotalObjects,
+    Quantity::Partial,
+];
+
+fn sample(fake: &Fake, demand: &Demand) -> (Snapshot, Log) {
+    let (mut source, log, _) = live(fake);
+    let snapshot = source.sample(demand).unwrap();
+    (snapshot, log)
+}
+
+#[test]
+fn only_the_files_of_the_demand_are_opened() {
+    for (q, file) in [
+        (Quantity::ObjectSize, "object_size"),
+        (Quantity::Align, "align"),
+        (Quantity::CpuSlabs, "cpu_slabs"),
+        (Quantity::MinPartial, "min_partial"),
+    ] {
+        let (_, log) = sample(&ten(), &Demand::names().with(&[q]));
+        assert_eq!(opened(&log, file), 10, "{file}");
+        // The file, and `partial`, which says how the rest may be read.
+        assert_eq!(attributes(&log), 10 + opened(&log, "partial"), "{file}");
+    }
+    let mut demand = Demand::names();
+    demand.flags = vec![Flag::Poison];
+    let (snapshot, log) = sample(&ten(), &demand);
+    assert_eq!((opened(&log, "poison"), opened(&log, "red_zone")), (10, 0));
+    assert_eq!(snapshot.caches[0].flags.get(Flag::Poison), Some(false));
+    assert_eq!(snapshot.caches[0].flags.get(Flag::RedZone), None);
+}
+
+#[test]
+fn no_list_is_walked_when_slabinfo_has_the_answer() {
+    let (snapshot, log) = sample(&ten(), &Demand::names().with(&LIST));
+    assert_eq!(opened(&log, "objects"), 0);
+    assert_eq!(opened(&log, "objects_partial"), 0);
+    let some = named(&snapshot, "some").get(Quantity::Objects).unwrap();
+    assert_eq!(
+        (some.value, some.approx),
+        (20_000 * 64 - 30 * 64 + 500, false)
+    );
+    // Over the kernel's own bound its figure is scaled from a part of the list.
+    let busy = named(&snapshot, "busy").get(Quantity::Objects).unwrap();
+    assert!(busy.approx);
+    let full = named(&snapshot, "full");
+    assert_eq!(
+        value(full, Quantity::Objects),
+        value(full, Quantity::TotalObjects)
+    );
+}
+
+#[test]
+fn a_lower_limit_marks_more_figures_as_estimates() {
+    let mut demand = Demand::names().with(&LIST);
+    demand.walk_limit = 10;
+    let (snapshot, log) = sample(&ten(), &demand);
+    assert_eq!(opened(&log, "objects"), 0);
+    for (name, approx) in [("busy", true), ("some", true), ("full", false)] {
+        let objects = named(&snapshot, name).get(Quantity::Objects).unwrap();
+        assert_eq!(objects.approx, approx, "{name}");
+    }
+}
+
+#[test]
+fn exact_walks_any_list() {
+    let mut demand = Demand::names().with(&LIST);
+    demand.exact = true;
+    let (snapshot, log) = sample(&ten(), &demand);
+    assert!(log.borrow().iter().any(|p| p.ends_with("/busy/objects")));
+    let busy = named(&snapshot, "busy");
+    let objects = busy.get(Quantity::Objects).unwrap();
+    assert_eq!(
+        (objects.value, objects.approx),
+        (20_000 * 64 - 12_000 * 64 + 100_000, false)
+    );
+    assert_eq!(busy.origin(Quantity::Objects), Some(Layer::Sysfs));
+    // Nothing to walk, so nothing is asked.
+    assert!(!log.borrow().iter().any(|p| p.ends_with("/full/objects")));
+    let full = named(&snapshot, "full").get(Quantity::Objects).unwrap();
+    assert_eq!((full.value, full.approx), (20_000 * 64, false));
+}
+
+#[test]
+fn without_slabinfo_long_lists_are_left_alone() {
+    let mut fake = ten();
+    fake.rows.clear();
+    let (snapshot, log) = sample(&fake, &Demand::names().with(&LIST));
+    assert_eq!(snapshot.caches.len(), 10);
+    assert!(!log.borrow().iter().any(|p| p.ends_with("/busy/objects")));
+    assert!(log.borrow().iter().any(|p| p.ends_with("/some/objects")));
+    assert_eq!(value(named(&snapshot, "busy"), Quantity::Objects), None);
+    let said = snapshot
+        .warnings
+        .iter()
+        .find(|w| w.code == WarningCode::NotInSource);
+    assert!(
+        said.unwrap().message.contains("busy"),
+        "{:?}",
+        snapshot.warnings
+    );
+    let full = named(&snapshot, "full");
+    assert_eq!(value(full, Quantity::Objects), Some(20_000 * 64));
+    assert_eq!(full.origin(Quantity::Objects), Some(Layer::Derived));
+}
+
+#[test]
+fn one_attribute_that_fails_costs_one_warning_and_one_figure() {
+    for errno in [Errno::NODEV, Errno::NOENT, Errno::ACCESS, Errno::IO] {
+        let (mut source, _, faults) = live(&ten());
+        faults
+            .borrow_mut()
+            .insert("sys/kernel/slab/some/align".into(), errno);
+        let snapshot = source.sample(&Demand::everything()).unwrap();
+        assert_eq!(snapshot.caches.len(), 10, "{errno}");
+        let some = named(&snapshot, "some");
+        assert_eq!(value(some, Quantity::Align), None, "{errno}");
+        assert_eq!(value(some, Quantity::MinPartial), Some(5), "{errno}");
+        let about: Vec<_> = snapshot.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(about.len(), 1, "{errno}: {about:?}");
+        assert!(about[0].contains("some/align"), "{errno}: {about:?}");
+    }
+}
+
+#[test]
+fn directories_that_may_not_be_read_leave_slabinfo() {
+    let (mut source, _, faults) = live(&ten());
+    faults
+        .borrow_mut()
+        .insert("sys/kernel/slab".into(), Errno::ACCESS);
+    let snapshot = source.sample(&Demand::everything()).unwrap();
+    assert_eq!(snapshot.caches.len(), 10);
+    let about: Vec<_> = snapshot.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(about.len(), 1, "{about:?}");
+    assert_eq!(
+        value(named(&snapshot, "some"), Quantity::Slabs),
+        Some(20_000)
+    );
+}
+
+#[test]
+fn nothing_readable_is_an_error_that_says_why() {
+    let (mut source, _, faults) = live(&ten());
+    for path in ["sys/kernel/slab", "proc/slabinfo"] {
+        faults.borrow_mut().insert(path.into(), Errno::ACCESS);
+    }
+    let error = source.sample(&Demand::everything()).unwrap_err();
+    assert!(
+        matches!(error, collectors::Error::Permission { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_cache_made_anew_under_the_same_name_is_read_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut fake = ten();
+    fake.write(dir.path());
+    let mut source = KernelSource::live(Box::new(DirTree::trusted(dir.path()).unwrap()));
+    let before = source.sample(&Demand::everything()).unwrap();
+    assert_eq!(
+        value(named(&before, "some"), Quantity::ObjectSize),
+        Some(56)
+    );
+    let other = Figures {
+        size: 128,
+        order: 0,
+        nodes: vec![[20_000, 30, 500]],
+    };
+    fake.rows.pop();
+    fake.cache("some", "some", &other);
+    for (path, text) in &fake.files {
+        std::fs::write(dir.path().join(path), text).unwrap();
+    }
+    std::fs::write(dir.path().join("proc/slabinfo"), fake.slabinfo()).unwrap();
+    let after = source.sample(&Demand::everything()).unwrap();
+    let some = named(&after, "some");
+    assert_eq!(value(some, Quantity::SlabSize), Some(128));
+    assert_eq!(value(some, Quantity::ObjectSize), Some(120));
+}
