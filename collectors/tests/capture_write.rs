@@ -1,6 +1,8 @@
 //! Captures: what is collected, that it reads back the same, and that its
 //! figures are of one moment.
 
+#![allow(clippy::unwrap_used)]
+
 use std::cell::Cell;
 use std::io;
 use std::path::Path;

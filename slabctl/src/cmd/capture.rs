@@ -112,10 +112,13 @@ fn say(context: &Context, args: &Capture, collected: &Collected, size: usize) {
         }
         _ => String::new(),
     };
+    let unread = match collected.unread.len() {
+        1 => "1 file unreadable".to_owned(),
+        n => format!("{n} files unreadable"),
+    };
     context.note(&format!(
-        "{place}: {size}, {} caches{moved}, {} files unreadable",
-        collected.caches,
-        collected.unread.len()
+        "{place}: {size}, {} caches{moved}, {unread}",
+        collected.caches
     ));
     if let Some(first) = first_slab_file(&collected.unread) {
         context.note(&format!(

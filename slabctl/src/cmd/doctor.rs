@@ -1,6 +1,6 @@
 //! `slabctl doctor`: what is readable here, what is missing, why, and what to do.
 
-use std::io::Write as _;
+use std::io::Write;
 
 use collectors::source::doctor::{self, Finding, State};
 
@@ -9,7 +9,7 @@ use crate::cli::Format;
 use crate::fail::{Failure, Status};
 use crate::open;
 use crate::output::table::{Cell, Head, Table};
-use crate::output::{json, json_doctor};
+use crate::output::{json, json_doctor, text};
 
 /// Runs the command.
 pub(crate) fn run(context: &Context) -> anyhow::Result<Status> {
@@ -27,10 +27,8 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Status> {
         Format::Jsonl => {
             return Err(Failure::usage("doctor has no json lines; use --json").into());
         }
-        _ => {
-            let table = table(&findings);
-            report::write_table(context, &table, &mut out)?;
-        }
+        Format::Csv | Format::Md => report::write_table(context, &table(&findings), &mut out)?,
+        Format::Table => lines(&findings, &mut out)?,
     }
     out.flush()?;
     Ok(status(&findings))
@@ -45,6 +43,26 @@ fn status(findings: &[Finding]) -> Status {
     } else {
         Status::Unavailable
     }
+}
+
+/// A line for each finding and its remark below it: a remark is a sentence, and
+/// as a column it would be the first to be left out on a narrow terminal.
+fn lines(findings: &[Finding], out: &mut impl Write) -> std::io::Result<()> {
+    let wide = findings.iter().map(|f| f.what.chars().count()).max();
+    let wide = wide.unwrap_or(0).min(40);
+    for finding in findings {
+        let what = text::safe(&finding.what);
+        let line = format!(
+            "{:<9} {what:<wide$}  {}",
+            finding.state.name(),
+            text::safe(&finding.gives)
+        );
+        writeln!(out, "{}", line.trim_end())?;
+        if !finding.remark.is_empty() {
+            writeln!(out, "          {}", text::safe(&finding.remark))?;
+        }
+    }
+    Ok(())
 }
 
 fn table(findings: &[Finding]) -> Table {

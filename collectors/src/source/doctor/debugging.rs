@@ -140,8 +140,8 @@ fn tracking(probe: &Probe<'_>) -> Finding {
         (_, Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             finding(State::Denied).remark(AS_ROOT)
         }
-        (State::Missing, _) if probe.option("CONFIG_DEBUG_FS") == Some("n") => {
-            finding(State::Off).remark("the kernel is built without CONFIG_DEBUG_FS")
+        _ if probe.option("CONFIG_SLAB") == Some("y") => {
+            finding(State::Off).remark("the SLAB allocator does not offer it")
         }
         (State::Missing, _) => finding(State::Missing).remark(format!(
             "debugfs is not mounted: mount -t debugfs debugfs /sys/kernel/debug; only caches booted with {debug}=U,NAME are tracked"

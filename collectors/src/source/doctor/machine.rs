@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 
 use super::{Finding, State, debugging, state_of};
-use crate::model::{Era, Quantity, Snapshot, System, Warnings};
+use crate::model::{Cache, Era, Flag, Quantity, Snapshot, System, Warnings};
 use crate::source::kernel::KernelSource;
 use crate::source::machine::{self, Depth};
 use crate::source::tree::{DirTree, EntryKind, Tree};
@@ -199,7 +199,7 @@ impl<'a> Probe<'a> {
                     _ => State::Missing,
                 };
                 return Finding::new("era of the allocator", state, gives)
-                    .remark("told from attributes of the kmalloc caches, which cannot be read");
+                    .remark("told from the kmalloc caches' attributes, which cannot be read or are of debugged caches");
             }
             Era::CpuSlabs => "cpu-slabs: a slab and a partial list for each CPU",
             Era::Mixed => "mixed: CPU slabs, and sheaves for caches that ask for them",
@@ -233,7 +233,7 @@ impl<'a> Probe<'a> {
 
     fn longest(&self) -> Option<Finding> {
         let snapshot = self.snapshot.as_ref()?;
-        let length = |c: &crate::model::Cache| c.get(Quantity::Partial).map(|f| f.value);
+        let length = |c: &Cache| c.get(Quantity::Partial).map(|f| f.value);
         let cache = snapshot.caches.iter().max_by_key(|c| length(c))?;
         let slabs = length(cache)?;
         let limit = Demand::WALK_LIMIT;
@@ -262,6 +262,8 @@ fn all_names(names: &BTreeMap<String, usize>) -> usize {
 fn sample(root: &Path) -> Option<Snapshot> {
     let tree = DirTree::trusted(root).ok()?;
     let mut source = KernelSource::live(Box::new(tree));
-    let demand = Demand::names().with(&[Quantity::Partial, Quantity::SheafCapacity]);
+    let mut demand = Demand::names().with(&[Quantity::Partial, Quantity::SheafCapacity]);
+    // A debugged cache has no sheaves in any era: the flags tell which those are.
+    demand.flags = Flag::ALL.to_vec();
     source.sample(&demand).ok()
 }

@@ -56,6 +56,13 @@ impl CacheDir {
     }
 }
 
+/// Length of a partial list.
+#[derive(Debug, Clone, Copy)]
+enum Length {
+    Known(u64),
+    Unknown,
+}
+
 /// One file of a cache.
 #[derive(Debug)]
 pub(super) struct Reading {
@@ -64,8 +71,8 @@ pub(super) struct Reading {
     pub(super) path: String,
     pub(super) text: Vec<u8>,
     pub(super) error: Option<io::Error>,
-    /// Not read: the partial list is this long, or of unknown length.
-    over_limit: Option<Option<u64>>,
+    /// Not read, since it would walk a list of this length.
+    not_walked: Option<Length>,
 }
 
 impl Reading {
@@ -76,7 +83,7 @@ impl Reading {
             path: format!("{}/{name}", dirs[dir].path),
             text: Vec::with_capacity(TEXT_SIZE),
             error: None,
-            over_limit: None,
+            not_walked: None,
         }
     }
 
@@ -132,20 +139,20 @@ fn attempt(tree: &dyn Tree, dirs: &[CacheDir], walk_limit: u64) -> Moment {
         .map(|(dir, name)| Reading::new(dirs, dir, name))
         .collect();
     let mut buf = Vec::new();
-    let mut partial = (usize::MAX, None);
+    let mut partial = (usize::MAX, Length::Unknown);
     let before = tree.read(SLABINFO);
     for reading in &mut readings {
         if partial.0 != reading.dir {
-            partial = (reading.dir, None);
+            partial = (reading.dir, Length::Unknown);
         }
         let walk = WALKS.contains(&reading.name);
-        if walk && partial.1.is_none_or(|length| length > walk_limit) {
-            reading.over_limit = Some(partial.1);
+        if walk && !matches!(partial.1, Length::Known(n) if n <= walk_limit) {
+            reading.not_walked = Some(partial.1);
             continue;
         }
         reading.read(tree, &mut buf);
         if reading.name == "partial" {
-            partial.1 = total(&reading.text);
+            partial.1 = total(&reading.text).map_or(Length::Unknown, Length::Known);
         }
     }
     let after = tree.read(SLABINFO);
@@ -237,12 +244,12 @@ fn total(text: &[u8]) -> Option<u64> {
 fn take_left_out(readings: &mut Vec<Reading>, walk_limit: u64) -> Vec<Absent> {
     let mut left_out = Vec::new();
     readings.retain_mut(|reading| {
-        let Some(length) = reading.over_limit else {
+        let Some(length) = reading.not_walked else {
             return true;
         };
         let why = match length {
-            Some(length) => format!("{length} partial slabs are over the limit of {walk_limit}"),
-            None => "the length of the partial list is not known".to_owned(),
+            Length::Known(n) => format!("{n} partial slabs are over the limit of {walk_limit}"),
+            Length::Unknown => "the length of the partial list is not known".to_owned(),
         };
         let path = std::mem::take(&mut reading.path);
         left_out.push(Absent { path, why });
