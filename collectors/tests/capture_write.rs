@@ -259,7 +259,7 @@ impl Tree for Odd<'_> {
     }
 }
 
-fn odd<'a>(slabinfo: Vec<String>, denied: &'a dyn Fn(&str) -> bool) -> Odd<'a> {
+fn odd(slabinfo: Vec<String>, denied: &dyn Fn(&str) -> bool) -> Odd<'_> {
     Odd {
         tree: machine(),
         slabinfo,

@@ -1,14 +1,13 @@
 //! Which era of SLUB a kernel is of, told from its attributes.
 
-use crate::model::{Allocator, Cache, Era, Quantity};
+use crate::model::{Allocator, Cache, Era, Flag, Quantity};
 
-/// Tells the era. `peek` reads `sheaf_capacity` of a cache when it was not
-/// asked for.
+/// Tells the era. `peek` reads an attribute of a cache that was not asked for.
 pub(super) fn detect(
     caches: &[Cache],
     allocator: Allocator,
     may_have_sheaves: bool,
-    peek: &dyn Fn(&Cache) -> Option<u64>,
+    peek: &dyn Fn(&Cache, &str) -> Option<u64>,
 ) -> Era {
     if allocator == Allocator::Slab {
         return Era::Slab;
@@ -17,7 +16,7 @@ pub(super) fn detect(
         cache
             .get(Quantity::SheafCapacity)
             .map(|f| f.value)
-            .or_else(|| peek(cache))
+            .or_else(|| peek(cache, Quantity::SheafCapacity.name()))
     };
     // kmalloc caches have sheaves from 7.0 on (unless they are debugged), and
     // never in 6.18 and 6.19.
@@ -33,7 +32,7 @@ pub(super) fn detect(
         None
     };
     match found {
-        Some(0) if kmalloc.flags.debugging() => Era::Unknown,
+        Some(0) if debugging(kmalloc, peek) => Era::Unknown,
         Some(0) => Era::Mixed,
         Some(_) => Era::Sheaves,
         None if kmalloc.sysfs_id.is_some() => Era::CpuSlabs,
@@ -41,10 +40,25 @@ pub(super) fn detect(
     }
 }
 
+/// A debugged cache has no sheaves on any kernel, so it tells nothing.
+fn debugging(cache: &Cache, peek: &dyn Fn(&Cache, &str) -> Option<u64>) -> bool {
+    let flags = [
+        Flag::Poison,
+        Flag::RedZone,
+        Flag::StoreUser,
+        Flag::SanityChecks,
+        Flag::Trace,
+    ];
+    flags.into_iter().any(|flag| match cache.flags.get(flag) {
+        Some(set) => set,
+        None => peek(cache, flag.name()) == Some(1),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CacheId, Flag, Layer};
+    use crate::model::{CacheId, Layer};
 
     fn kmalloc(capacity: Option<u64>) -> Vec<Cache> {
         let mut cache = Cache::new(CacheId(0), "kmalloc-64");
@@ -57,7 +71,7 @@ mod tests {
 
     #[test]
     fn three_eras_and_what_cannot_be_told() {
-        let none = |_: &Cache| None;
+        let none = |_: &Cache, _: &str| None;
         let detect = |caches: &[Cache]| detect(caches, Allocator::Slub, true, &none);
         assert_eq!(detect(&kmalloc(None)), Era::CpuSlabs);
         assert_eq!(detect(&kmalloc(Some(0))), Era::Mixed);
@@ -66,5 +80,12 @@ mod tests {
         let mut debugged = kmalloc(Some(0));
         debugged[0].flags.put(Flag::Poison, true);
         assert_eq!(detect(&debugged), Era::Unknown);
+    }
+
+    #[test]
+    fn debug_flags_that_were_not_asked_for_are_looked_up() {
+        let peek = |_: &Cache, name: &str| (name == "red_zone").then_some(1);
+        let era = super::detect(&kmalloc(Some(0)), Allocator::Slub, true, &peek);
+        assert_eq!(era, Era::Unknown);
     }
 }

@@ -290,11 +290,10 @@ impl KernelSource {
     }
 
     fn era(&self, caches: &[Cache], allocator: Allocator) -> crate::model::Era {
-        // The attribute may not have been asked for; one cache is enough.
-        let peek = |cache: &Cache| {
+        let peek = |cache: &Cache, name: &str| {
             let sysfs = self.sysfs.as_ref()?;
             let id = cache.sysfs_id.as_deref()?;
-            let text = sysfs.tree.read_text(&format!("{id}/sheaf_capacity")).ok()?;
+            let text = sysfs.tree.read_text(&format!("{id}/{name}")).ok()?;
             crate::parse::sysfs::number(&text)
         };
         let available = self
