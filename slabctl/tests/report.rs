@@ -312,7 +312,9 @@ fn nothing_found_is_said_with_the_reason() {
         assert_eq!(run.stdout.lines().count(), 1, "{}", run.stdout);
         assert!(run.stderr.contains(part), "{}", run.stderr);
     }
-    let run = run(&["report", "-U", "--from", "slabinfo/5.4-openstack.txt"]);
+    let run = run(&["report", "--from", NUMA, "dentry", "--filter", "slabs>1G"]);
+    assert!(!run.stderr.contains("did you mean"), "{}", run.stderr);
+    let run = support::run(&["report", "-U", "--from", "slabinfo/5.4-openstack.txt"]);
     assert!(
         run.stderr.contains("reclaim is not in this source"),
         "{}",

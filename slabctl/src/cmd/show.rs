@@ -8,7 +8,7 @@ use collectors::model::{
     Cache, CounterId, Ctor, Flag, Layer, Objects, Quantity, SiteKind, Slabs, Snapshot, Unit,
 };
 use collectors::similar;
-use collectors::source::Demand;
+use collectors::source::{Demand, Source};
 
 use super::report::tracking;
 use super::{Context, cells, report};
@@ -36,9 +36,7 @@ pub(crate) fn run(context: &Context, args: &Show) -> anyhow::Result<Status> {
     let snapshot = source.sample(&demand).map_err(open::with_hints)?;
     let caches: Vec<&Cache> = snapshot.named(&args.cache).collect();
     if caches.is_empty() {
-        // Without rights the names may be what cannot be read.
-        let all = source.sample(&Demand::names()).map_err(open::with_hints)?;
-        return Err(no_such(&all, &args.cache).into());
+        return Err(why_nothing(&mut *source, &demand, &args.cache).into());
     }
     let mut out = Context::out();
     match context.global.format() {
@@ -62,6 +60,29 @@ pub(crate) fn run(context: &Context, args: &Show) -> anyhow::Result<Status> {
     out.flush()?;
     open::say_warnings_about(&context.global, &snapshot, &caches);
     Ok(Status::Ok)
+}
+
+/// Without rights the names can be listed, or not even they; the failure is
+/// then that of a report on all caches.
+fn why_nothing(source: &mut dyn Source, demand: &Demand, name: &str) -> Failure {
+    let all = match source.sample(&Demand::names()) {
+        Ok(all) => all,
+        Err(error) => return open::with_hints(error),
+    };
+    if all.named(name).next().is_none() {
+        return no_such(&all, name);
+    }
+    let everything = Demand {
+        only: None,
+        ..demand.clone()
+    };
+    match source.sample(&everything) {
+        Err(error) => open::with_hints(error),
+        Ok(_) => Failure::new(
+            Status::Failed,
+            format!("{name:?} went away while it was read"),
+        ),
+    }
 }
 
 fn no_such(all: &Snapshot, name: &str) -> Failure {

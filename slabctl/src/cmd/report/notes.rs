@@ -85,6 +85,8 @@ fn nothing(context: &Context, plan: &Plan, patterns: &[String], snapshot: &Snaps
     }
     let names = || snapshot.caches.iter().flat_map(Cache::names);
     let words = patterns.iter().filter(|p| !p.contains(['*', '?', '/']));
+    // A name that is there was held back by something else.
+    let words = words.filter(|word| !names().any(|name| name == word.as_str()));
     for word in words.take(NAMED) {
         let near = similar::closest(word, names());
         if !near.is_empty() {
