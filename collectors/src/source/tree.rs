@@ -84,12 +84,16 @@ pub struct DirTree {
     /// Files held open for the next sample: a `pread` then costs a third of
     /// open, read and close.
     kept: RefCell<HashMap<String, OwnedFd>>,
+    /// Attributes are read into this. It stays as large as the largest, since
+    /// clearing so much for each of some thousand files costs more than reading.
+    scratch: RefCell<Vec<u8>>,
 }
 
 /// Files that are held open at the most; the rest are opened each time.
 const MAX_KEPT: usize = 768;
 
-/// A sysfs attribute is one page at the most (fs/sysfs/file.c).
+/// A sysfs attribute is one page at the most (fs/sysfs/file.c); the largest
+/// pages of machines with SLUB are of 64 KiB.
 const ATTRIBUTE_SIZE: usize = 65536;
 
 impl DirTree {
@@ -116,6 +120,7 @@ impl DirTree {
             dir,
             confined,
             kept: RefCell::new(HashMap::new()),
+            scratch: RefCell::new(Vec::new()),
         }
     }
 
@@ -243,14 +248,16 @@ impl Tree for DirTree {
             *buf = self.read(path)?;
             return Ok(());
         }
-        buf.resize(ATTRIBUTE_SIZE, 0);
-        if let Some(read) = self.read_kept(path, buf) {
-            buf.truncate(read);
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.resize(ATTRIBUTE_SIZE, 0);
+        buf.clear();
+        if let Some(read) = self.read_kept(path, &mut scratch) {
+            buf.extend_from_slice(&scratch[..read]);
             return Ok(());
         }
         let fd = self.open_file(path)?;
-        let read = rustix::io::pread(&fd, &mut buf[..], 0)?;
-        buf.truncate(read);
+        let read = rustix::io::pread(&fd, &mut scratch[..], 0)?;
+        buf.extend_from_slice(&scratch[..read]);
         let mut kept = self.kept.borrow_mut();
         if keep && kept.len() < MAX_KEPT {
             kept.insert(path.to_owned(), fd);

@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use self::entries::CacheDir;
 use self::join::{Match, Rows};
 use self::reader::{Outcome, Plan, Reader};
-use super::tree::{EntryKind, Tree};
+use super::tree::{Entry, EntryKind, Tree};
 use super::{Demand, Source, machine};
 use crate::analysis::consistency;
 use crate::error::Error;
@@ -98,11 +98,10 @@ impl KernelSource {
         }
         let sysfs = bases.into_iter().find_map(|base| {
             let tree = tree.descend(base).ok()?;
-            let available = live.then(|| probe(&*tree)).flatten();
             Some(Sysfs {
                 base,
                 tree,
-                available,
+                available: None,
             })
         });
         Self {
@@ -120,7 +119,8 @@ impl KernelSource {
         self.kind == OriginKind::Kernel
     }
 
-    /// Attribute files that the caches have, where it was probed (live only).
+    /// Attribute files that the caches have, known after the first sample of a
+    /// live kernel.
     pub fn available(&self) -> Option<&BTreeSet<String>> {
         self.sysfs.as_ref()?.available.as_ref()
     }
@@ -130,11 +130,18 @@ impl KernelSource {
         Ok(slabinfo::parse(&self.tree.read(SLABINFO)?))
     }
 
-    fn entries(&self, warnings: &mut Warnings) -> Result<Vec<CacheDir>, io::Error> {
-        let Some(sysfs) = &self.sysfs else {
+    /// The caches' directories. The first time, this finds out what files they
+    /// have: listing them all again for that would read every link twice.
+    fn entries(&mut self, warnings: &mut Warnings) -> Result<Vec<CacheDir>, io::Error> {
+        let live = self.is_live_kernel();
+        let Some(sysfs) = &mut self.sysfs else {
             return Ok(Vec::new());
         };
-        Ok(entries::sort(sysfs.tree.list("")?, sysfs.base, warnings))
+        let entries = sysfs.tree.list("")?;
+        if live && sysfs.available.is_none() {
+            sysfs.available = probe(&*sysfs.tree, &entries);
+        }
+        Ok(entries::sort(entries, sysfs.base, warnings))
     }
 }
 
@@ -152,8 +159,7 @@ pub(super) fn bare_directory(tree: &dyn Tree) -> bool {
 
 /// The attribute files of the first cache directory that can be listed; they
 /// are the same for all caches of a running kernel.
-fn probe(tree: &dyn Tree) -> Option<BTreeSet<String>> {
-    let dirs = tree.list("").ok()?;
+fn probe(tree: &dyn Tree, dirs: &[Entry]) -> Option<BTreeSet<String>> {
     dirs.iter()
         .filter(|e| e.kind == EntryKind::Directory)
         .find_map(|dir| {
