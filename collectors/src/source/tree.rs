@@ -113,9 +113,9 @@ pub struct DirTree {
 /// File descriptors left to the rest of the program.
 const SPARE_FILES: u64 = 128;
 
-/// A sysfs attribute is one page at the most (fs/sysfs/file.c); pages of 64 KiB
-/// exist, but no slab attribute fills even 4096 bytes of one.
-const ATTRIBUTE_SIZE: usize = 4096;
+/// A sysfs attribute is one page at the most (fs/sysfs/file.c); the largest
+/// pages of machines with SLUB are of 64 KiB.
+const ATTRIBUTE_SIZE: usize = 65536;
 
 fn max_kept() -> usize {
     use rustix::process::{Resource, getrlimit};

@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use self::entries::CacheDir;
 use self::gather::{Gathered, Gathering};
 use self::reader::Reader;
-use super::tree::{EntryKind, Tree};
+use super::tree::{Entry, EntryKind, Tree};
 use super::{Demand, Source, machine};
 use crate::analysis::consistency;
 use crate::error::Error;
@@ -89,11 +89,10 @@ impl KernelSource {
         }
         let sysfs = bases.into_iter().find_map(|base| {
             let tree = tree.descend(base).ok()?;
-            let available = live.then(|| probe(&*tree)).flatten();
             Some(Sysfs {
                 base,
                 tree,
-                available,
+                available: None,
             })
         });
         Self {
@@ -111,7 +110,8 @@ impl KernelSource {
         self.kind == OriginKind::Kernel
     }
 
-    /// Attribute files that the caches have, where it was probed (live only).
+    /// Attribute files that the caches have, known after the first sample of a
+    /// live kernel.
     pub fn available(&self) -> Option<&BTreeSet<String>> {
         self.sysfs.as_ref()?.available.as_ref()
     }
@@ -121,11 +121,18 @@ impl KernelSource {
         Ok(slabinfo::parse(&self.tree.read(SLABINFO)?))
     }
 
-    fn entries(&self, warnings: &mut Warnings) -> Result<Vec<CacheDir>, io::Error> {
-        let Some(sysfs) = &self.sysfs else {
+    /// The caches' directories. The first time, this finds out what files they
+    /// have: listing them all again for that would read every link twice.
+    fn entries(&mut self, warnings: &mut Warnings) -> Result<Vec<CacheDir>, io::Error> {
+        let live = self.is_live_kernel();
+        let Some(sysfs) = &mut self.sysfs else {
             return Ok(Vec::new());
         };
-        Ok(entries::sort(sysfs.tree.list("")?, sysfs.base, warnings))
+        let entries = sysfs.tree.list("")?;
+        if live && sysfs.available.is_none() {
+            sysfs.available = probe(&*sysfs.tree, &entries);
+        }
+        Ok(entries::sort(entries, sysfs.base, warnings))
     }
 }
 
@@ -143,12 +150,13 @@ pub(super) fn bare_directory(tree: &dyn Tree) -> bool {
 
 /// The attribute files of the first cache directory that can be listed; they
 /// are the same for all caches of a running kernel.
-fn probe(tree: &dyn Tree) -> Option<BTreeSet<String>> {
-    let names = tree.names("").ok()?;
-    names.iter().find_map(|name| {
-        let files: BTreeSet<String> = tree.names(name).ok()?.into_iter().collect();
-        (!files.is_empty()).then_some(files)
-    })
+fn probe(tree: &dyn Tree, dirs: &[Entry]) -> Option<BTreeSet<String>> {
+    dirs.iter()
+        .filter(|e| e.kind == EntryKind::Directory)
+        .find_map(|dir| {
+            let files: BTreeSet<String> = tree.names(&dir.name).ok()?.into_iter().collect();
+            (!files.is_empty()).then_some(files)
+        })
 }
 
 impl Source for KernelSource {
