@@ -407,6 +407,20 @@ mod tests {
     }
 
     #[test]
+    fn a_red_zone_that_may_begin_inside_the_object_moves_the_free_pointer_out() {
+        let outside = |size, flags: &str, kmalloc| {
+            let flags = flags.parse().unwrap();
+            ObjectLayout::new(size, 8, flags, false, kmalloc)
+                .unwrap()
+                .free_pointer_outside()
+        };
+        assert!(outside(64, "ZU", true));
+        assert!(outside(4, "Z", false));
+        assert!(!outside(64, "Z", true));
+        assert!(!outside(64, "ZU", false));
+    }
+
+    #[test]
     fn impossible_layouts_are_refused() {
         let plain = LayoutSpec::new(64, 8, DebugFlags::NONE);
         assert_eq!(

@@ -185,6 +185,16 @@ mod tests {
     }
 
     #[test]
+    fn without_red_zones_the_whole_object_is_poisoned() {
+        let layout = ObjectLayout::new(32, 8, "PU".parse().unwrap(), false, true).unwrap();
+        let mut slot = vec![0; layout.slab_size()];
+        init_slab(&mut slot, 1, &layout);
+        slot[layout.object()].fill(0);
+        on_alloc(&mut slot, &layout, 18);
+        assert_eq!(slot[layout.object()], [&[0x6b; 31][..], &[0xa5]].concat());
+    }
+
+    #[test]
     fn resizing_keeps_the_content_and_moves_the_red_zone() {
         let layout = ObjectLayout::new(64, 8, "ZU".parse().unwrap(), false, true).unwrap();
         let mut slot = vec![0; layout.slab_size()];
