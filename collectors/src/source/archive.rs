@@ -8,6 +8,9 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::rc::Rc;
 
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+
 use super::tree::{MAX_FILE, MemTree, clean_path, read_capped};
 use crate::error::Error;
 use crate::model::{Warning, WarningCode, Warnings};
@@ -25,6 +28,10 @@ const MAX_MEMBERS: u64 = 4_000_000;
 /// is a member itself in GNU's and pax' formats, and the tar library reads it
 /// whole, whatever its size.
 const MAX_HEADERS: u64 = 1 << 20;
+
+/// Bytes the xz decoder may take; `xz -9` needs 65 MiB, and the format allows a
+/// few hundred bytes to ask for 4 GiB.
+const MAX_XZ: u64 = 256 << 20;
 
 /// Longest path that is looked at (`PATH_MAX`).
 const MAX_PATH: usize = 4096;
@@ -75,9 +82,10 @@ pub fn unpack<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead +
         Packing::Plain => reader,
         Packing::Gzip => limited(Box::new(flate2::bufread::MultiGzDecoder::new(reader))),
         Packing::Zstd => limited(Box::new(zstd::stream::read::Decoder::with_buffer(reader)?)),
-        Packing::Xz => limited(Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(
-            reader,
-        ))),
+        Packing::Xz => {
+            let stream = Stream::new_stream_decoder(MAX_XZ, CONCATENATED)?;
+            limited(Box::new(XzDecoder::new_stream(reader, stream)))
+        }
     };
     Ok(reader)
 }
@@ -403,5 +411,34 @@ mod tests {
             unpack(&bytes[..]).unwrap().read_to_end(&mut out).unwrap();
             assert_eq!(out, text);
         }
+    }
+
+    /// An xz stream whose header asks for a dictionary of another size.
+    fn xz_with_dictionary(text: &[u8], size_code: u8) -> Vec<u8> {
+        use std::io::Write as _;
+        let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
+        xz.write_all(text).unwrap();
+        let mut bytes = xz.finish().unwrap();
+        // The header of the first block follows the 12 bytes of the stream's.
+        let end = 12 + (usize::from(bytes[12]) + 1) * 4 - 4;
+        bytes[16] = size_code;
+        let mut crc = flate2::Crc::new();
+        crc.update(&bytes[12..end]);
+        bytes[end..end + 4].copy_from_slice(&crc.sum().to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn an_xz_header_cannot_ask_for_a_gigabyte() {
+        let text = b"slabinfo - version: 2.1\n";
+        let unpacked = |code| -> io::Result<Vec<u8>> {
+            let mut out = Vec::new();
+            unpack(&xz_with_dictionary(text, code)[..])?.read_to_end(&mut out)?;
+            Ok(out)
+        };
+        // 64 MiB, as `xz -9` writes it; then 1 GiB and the format's largest.
+        assert_eq!(unpacked(28).unwrap(), text);
+        assert!(unpacked(36).is_err());
+        assert!(unpacked(40).is_err());
     }
 }
