@@ -185,6 +185,8 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
     loop {
         left.set(MAX_HEADERS);
         let Some(entry) = entries.next() else {
+            drop(entries);
+            check_end(archive.into_inner(), warnings);
             break;
         };
         left.set(u64::MAX);
@@ -223,6 +225,18 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
         }
     }
     Ok(tree)
+}
+
+/// Reads on behind the end of the archive, where only padding may follow: damage
+/// of a packed stream can look like that end, and shows in its checksum only.
+fn check_end<R: Read>(mut rest: Metered<R>, warnings: &mut Warnings) {
+    rest.left.set(MAX_HEADERS);
+    if let Err(error) = io::copy(&mut rest, &mut io::sink()) {
+        warnings.push(Warning::new(
+            WarningCode::Truncated,
+            format!("archive is damaged behind its last member: {error}"),
+        ));
+    }
 }
 
 /// A reader that fails when more is read than was allowed for one step.
@@ -440,5 +454,27 @@ mod tests {
         assert_eq!(unpacked(28).unwrap(), text);
         assert!(unpacked(36).is_err());
         assert!(unpacked(40).is_err());
+    }
+
+    #[test]
+    fn damage_that_looks_like_the_end_is_told() {
+        use std::io::Write as _;
+        let mut bytes = tar_of(|b| add(b, "proc/slabinfo", b"slabinfo - version: 2.1\n"));
+        assert!(read(&bytes).1.is_empty());
+        bytes.resize(10_240, 0);
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(&bytes).unwrap();
+        let mut packed = gz.finish().unwrap();
+        let of = |packed: &[u8]| {
+            let mut warnings = Warnings::default();
+            let tree = read_tar(unpack(packed).unwrap(), Path::new("x"), &mut warnings).unwrap();
+            assert_eq!(tree.paths().count(), 1);
+            warnings
+        };
+        assert!(of(&packed).is_empty());
+        // Another checksum than that of the content.
+        let at = packed.len() - 8;
+        packed[at] ^= 1;
+        assert!(of(&packed).has(WarningCode::Truncated));
     }
 }
