@@ -33,6 +33,9 @@ const MAX_HEADERS: u64 = 1 << 20;
 /// few hundred bytes to ask for 4 GiB.
 const MAX_XZ: u64 = 256 << 20;
 
+/// Longest text of an error, in characters.
+const MAX_REASON: usize = 200;
+
 /// Longest path that is looked at (`PATH_MAX`).
 const MAX_PATH: usize = 4096;
 
@@ -180,12 +183,11 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
         path: path.to_owned(),
         why,
     };
-    let mut entries = archive.entries().map_err(|e| broken(e.to_string()))?;
+    let mut entries = archive.entries().map_err(|e| broken(reason(&e)))?;
     let (mut kept, mut members) = (0u64, 0u64);
     loop {
         left.set(MAX_HEADERS);
         let Some(entry) = entries.next() else {
-            drop(entries);
             check_end(archive.into_inner(), warnings);
             break;
         };
@@ -200,11 +202,15 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
         }
         let mut entry = match entry {
             Ok(entry) => entry,
-            Err(error) if members == 1 => return Err(broken(error.to_string())),
+            Err(error) if members == 1 => return Err(broken(reason(&error))),
             Err(error) => {
                 warnings.push(Warning::new(
                     WarningCode::Truncated,
-                    format!("archive breaks off after {} members: {error}", members - 1),
+                    format!(
+                        "archive breaks off after {} members: {}",
+                        members - 1,
+                        reason(&error)
+                    ),
                 ));
                 break;
             }
@@ -218,13 +224,20 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
             Err(error) => {
                 warnings.push(Warning::new(
                     WarningCode::Truncated,
-                    format!("archive breaks off inside a member: {error}"),
+                    format!("archive breaks off inside a member: {}", reason(&error)),
                 ));
                 break;
             }
         }
     }
     Ok(tree)
+}
+
+/// What went wrong, short and in one line: the tar library quotes the archive.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(MAX_REASON).collect()
 }
 
 /// Reads on behind the end of the archive, where only padding may follow: damage
@@ -234,7 +247,10 @@ fn check_end<R: Read>(mut rest: Metered<R>, warnings: &mut Warnings) {
     if let Err(error) = io::copy(&mut rest, &mut io::sink()) {
         warnings.push(Warning::new(
             WarningCode::Truncated,
-            format!("archive is damaged behind its last member: {error}"),
+            format!(
+                "archive is damaged behind its last member: {}",
+                reason(&error)
+            ),
         ));
     }
 }
@@ -251,7 +267,7 @@ impl<R: Read> Read for Metered<R> {
         if left == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("more than {MAX_HEADERS} bytes of headers before a member"),
+                format!("more than {MAX_HEADERS} bytes that belong to no member"),
             ));
         }
         let most = buf.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -476,5 +492,20 @@ mod tests {
         let at = packed.len() - 8;
         packed[at] ^= 1;
         assert!(of(&packed).has(WarningCode::Truncated));
+    }
+
+    #[test]
+    fn what_the_library_quotes_stays_in_one_line() {
+        let mut bytes = tar_of(|b| {
+            add(b, "proc/slabinfo", b"x");
+            add(b, "line\nbreak", b"y");
+        });
+        // The second header has no number as its checksum.
+        bytes[1024 + 148..1024 + 156].copy_from_slice(b"zz\nzz\nzz");
+        let (_, warnings) = read(&bytes);
+        assert!(warnings.has(WarningCode::Truncated));
+        for warning in &warnings {
+            assert!(!warning.message.contains('\n'), "{warning:?}");
+        }
     }
 }
