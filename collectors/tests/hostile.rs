@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::fmt::Write as _;
 use std::io::{self, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -318,6 +319,26 @@ fn warnings_do_not_grow_with_the_input() {
     let kept = snapshot.warnings.iter().count();
     assert!(kept <= 1001, "{kept}");
     assert!(kept as u64 + snapshot.warnings.suppressed() >= 1000);
+}
+
+#[test]
+fn a_listing_with_as_many_groups_as_links_is_read_at_once() {
+    let mut text = String::new();
+    for n in 0..60_000 {
+        let _ = writeln!(text, "lrwxrwxrwx 1 root root 0 n{n} -> :A-{n:07}");
+    }
+    let start = Instant::now();
+    let snapshot = stream(text.as_bytes()).unwrap();
+    assert_eq!(snapshot.caches.len(), 60_000);
+    assert!(start.elapsed() < LONG / 4, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_listing_that_is_cut_off_says_so() {
+    let text = "lrwxrwxrwx 1 root root 0 cred -> :A-0000192\nlrwxrwxrwx 1 ro";
+    let snapshot = stream(text.as_bytes()).unwrap();
+    assert_eq!(snapshot.caches.len(), 1);
+    assert!(has(&snapshot, WarningCode::Truncated, "line 2"));
 }
 
 proptest! {

@@ -21,6 +21,10 @@ pub struct Listing {
     pub warnings: Warnings,
 }
 
+/// Aliases given in one call: as many caches as names in one group would
+/// otherwise take the square of the text.
+const MAX_ALIASES: usize = 1 << 20;
+
 /// Whether the text lists merged caches or /sys/kernel/slab itself.
 pub fn recognise(text: &[u8]) -> bool {
     let mut of_slab = false;
@@ -65,7 +69,7 @@ pub fn parse(text: &[u8]) -> Listing {
 }
 
 /// Names the merge group of every cache that the listing knows, where no better
-/// layer did so before.
+/// layer did so before. Past a million names in all, the aliases stay unknown.
 pub fn apply(listing: &Listing, caches: &mut [Cache]) {
     apply_as(listing, caches, Layer::AliasListing);
 }
@@ -79,6 +83,7 @@ pub(super) fn apply_as(listing: &Listing, caches: &mut [Cache], layer: Layer) {
         groups.entry(target).or_default().insert(name);
     }
     let alone: BTreeSet<&str> = listing.directories.iter().map(String::as_str).collect();
+    let mut left = MAX_ALIASES;
     for cache in caches {
         let shown = &*cache.name;
         let known = cache.sysfs_id.as_deref().unwrap_or(shown);
@@ -87,16 +92,27 @@ pub(super) fn apply_as(listing: &Listing, caches: &mut [Cache], layer: Layer) {
             None if groups.contains_key(known) || alone.contains(known) => known,
             None => continue,
         };
-        let group = groups.get(id).into_iter().flatten().copied();
-        // A directory with a real name is one of the names.
-        let own = Some(id).filter(|id| !id.starts_with(':'));
-        let names: BTreeSet<&str> = group.chain(own).filter(|n| *n != shown).collect();
-        let names: Vec<Box<str>> = names.into_iter().map(Box::from).collect();
+        let names = match groups.get(id) {
+            Some(group) if group.len() > left => None,
+            group => Some(others(group, id, shown)),
+        };
         let id = Box::from(id);
         cache.layers.insert(layer);
         cache.sysfs_id.get_or_insert(id);
-        cache.aliases.get_or_insert(names);
+        if let (None, Some(names)) = (&cache.aliases, names) {
+            left = left.saturating_sub(names.len());
+            cache.aliases = Some(names);
+        }
     }
+}
+
+/// The names of a group but the one that is shown.
+fn others(group: Option<&BTreeSet<&str>>, id: &str, shown: &str) -> Vec<Box<str>> {
+    let group = group.into_iter().flatten().copied();
+    // A directory with a real name is one of the names.
+    let own = Some(id).filter(|id| !id.starts_with(':'));
+    let names: BTreeSet<&str> = group.chain(own).filter(|n| *n != shown).collect();
+    names.into_iter().map(Box::from).collect()
 }
 
 fn flush(broken: &mut Option<u64>, code: WarningCode, listing: &mut Listing) {
@@ -311,6 +327,27 @@ mod tests {
         assert_eq!(caches[2].aliases.as_deref(), Some(&[][..]));
         assert!(caches[2].layers.contains(Layer::AliasListing));
         assert_eq!((&caches[3].sysfs_id, &caches[3].aliases), (&None, &None));
+    }
+
+    #[test]
+    fn a_group_as_large_as_the_list_of_caches_stays_cheap() {
+        let listing = Listing {
+            links: (0..20_000)
+                .map(|n| (format!("n{n}"), ":A-0000192".to_owned()))
+                .collect(),
+            ..Listing::default()
+        };
+        let mut caches: Vec<Cache> = listing
+            .links
+            .iter()
+            .map(|(name, _)| Cache::new(CacheId(0), name.as_str()))
+            .collect();
+        apply(&listing, &mut caches);
+        assert!(caches.iter().all(|c| c.sysfs_id.is_some()));
+        assert_eq!(caches[0].aliases.as_ref().map(Vec::len), Some(19_999));
+        let given: usize = caches.iter().flat_map(|c| &c.aliases).map(Vec::len).sum();
+        assert!(given <= MAX_ALIASES, "{given}");
+        assert_eq!(caches[19_999].aliases, None);
     }
 
     #[test]

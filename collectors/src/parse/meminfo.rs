@@ -1,33 +1,14 @@
 //! The slab-related lines of /proc/meminfo.
 //!
-//! The procfs crate reads it strictly: one missing or unknown line fails the
-//! whole. Saved files are often cut to a few lines, so a tolerant scan of the
-//! lines we need stands behind it.
-
-use procfs::FromBufRead as _;
+//! Saved files are often cut to a few lines and may hold anything. The procfs
+//! crate wants every line and multiplies unchecked, so that a huge figure would
+//! wrap; the few lines that are needed are read here.
 
 use crate::model::{Bytes, MemInfo};
 
 /// Reads the lines that concern slabs; a line that is not there stays `None`.
 pub fn parse(text: &[u8]) -> MemInfo {
-    match procfs::Meminfo::from_buf_read(text) {
-        Ok(info) => MemInfo {
-            mem_total: Some(Bytes(info.mem_total)),
-            mem_free: Some(Bytes(info.mem_free)),
-            mem_available: info.mem_available.map(Bytes),
-            slab: Some(Bytes(info.slab)),
-            s_reclaimable: info.s_reclaimable.map(Bytes),
-            s_unreclaim: info.s_unreclaim.map(Bytes),
-            k_reclaimable: info.k_reclaimable.map(Bytes),
-            page_tables: info.page_tables.map(Bytes),
-            kernel_stack: info.kernel_stack.map(Bytes),
-            percpu: info.per_cpu.map(Bytes),
-        },
-        Err(_) => scan(&String::from_utf8_lossy(text)),
-    }
-}
-
-fn scan(text: &str) -> MemInfo {
+    let text = String::from_utf8_lossy(text);
     let mut info = MemInfo::default();
     for line in text.lines() {
         let Some((key, value)) = line.split_once(':') else {
@@ -85,6 +66,18 @@ mod tests {
         let info = parse(b"MemTotal: 1 kB\nWeird: 5 pages\nSlab: nonsense kB\n");
         assert_eq!(info.mem_total, Some(Bytes(1024)));
         assert_eq!(info.slab, None);
+    }
+
+    #[test]
+    fn a_figure_that_does_not_fit_is_not_wrapped() {
+        // 2^61 kB, in a text that has every line that kernels always print.
+        let text = b"MemTotal: 2305843009213693952 kB\nMemFree: 1 kB\nBuffers: 0 kB\n\
+            Cached: 0 kB\nSwapCached: 0 kB\nActive: 0 kB\nInactive: 0 kB\nSwapTotal: 0 kB\n\
+            SwapFree: 0 kB\nDirty: 0 kB\nWriteback: 0 kB\nSlab: 2 kB\nVmallocTotal: 0 kB\n\
+            VmallocUsed: 0 kB\n";
+        let info = parse(text);
+        assert_eq!(info.mem_total, None);
+        assert_eq!(info.slab, Some(Bytes(2048)));
     }
 
     proptest! {

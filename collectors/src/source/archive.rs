@@ -8,6 +8,9 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::rc::Rc;
 
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+
 use super::tree::{MAX_FILE, MemTree, clean_path, read_capped};
 use crate::error::Error;
 use crate::model::{Warning, WarningCode, Warnings};
@@ -25,6 +28,13 @@ const MAX_MEMBERS: u64 = 4_000_000;
 /// is a member itself in GNU's and pax' formats, and the tar library reads it
 /// whole, whatever its size.
 const MAX_HEADERS: u64 = 1 << 20;
+
+/// Bytes the xz decoder may take; `xz -9` needs 65 MiB, and the format allows a
+/// few hundred bytes to ask for 4 GiB.
+const MAX_XZ: u64 = 256 << 20;
+
+/// Longest text of an error, in characters.
+const MAX_REASON: usize = 200;
 
 /// Longest path that is looked at (`PATH_MAX`).
 const MAX_PATH: usize = 4096;
@@ -75,9 +85,10 @@ pub fn unpack<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead +
         Packing::Plain => reader,
         Packing::Gzip => limited(Box::new(flate2::bufread::MultiGzDecoder::new(reader))),
         Packing::Zstd => limited(Box::new(zstd::stream::read::Decoder::with_buffer(reader)?)),
-        Packing::Xz => limited(Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(
-            reader,
-        ))),
+        Packing::Xz => {
+            let stream = Stream::new_stream_decoder(MAX_XZ, CONCATENATED)?;
+            limited(Box::new(XzDecoder::new_stream(reader, stream)))
+        }
     };
     Ok(reader)
 }
@@ -172,11 +183,12 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
         path: path.to_owned(),
         why,
     };
-    let mut entries = archive.entries().map_err(|e| broken(e.to_string()))?;
+    let mut entries = archive.entries().map_err(|e| broken(reason(&e)))?;
     let (mut kept, mut members) = (0u64, 0u64);
     loop {
         left.set(MAX_HEADERS);
         let Some(entry) = entries.next() else {
+            check_end(archive.into_inner(), warnings);
             break;
         };
         left.set(u64::MAX);
@@ -190,11 +202,15 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
         }
         let mut entry = match entry {
             Ok(entry) => entry,
-            Err(error) if members == 1 => return Err(broken(error.to_string())),
+            Err(error) if members == 1 => return Err(broken(reason(&error))),
             Err(error) => {
                 warnings.push(Warning::new(
                     WarningCode::Truncated,
-                    format!("archive breaks off after {} members: {error}", members - 1),
+                    format!(
+                        "archive breaks off after {} members: {}",
+                        members - 1,
+                        reason(&error)
+                    ),
                 ));
                 break;
             }
@@ -208,13 +224,35 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
             Err(error) => {
                 warnings.push(Warning::new(
                     WarningCode::Truncated,
-                    format!("archive breaks off inside a member: {error}"),
+                    format!("archive breaks off inside a member: {}", reason(&error)),
                 ));
                 break;
             }
         }
     }
     Ok(tree)
+}
+
+/// What went wrong, short and in one line: the tar library quotes the archive.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(MAX_REASON).collect()
+}
+
+/// Reads on behind the end of the archive, where only padding may follow: damage
+/// of a packed stream can look like that end, and shows in its checksum only.
+fn check_end<R: Read>(mut rest: Metered<R>, warnings: &mut Warnings) {
+    rest.left.set(MAX_HEADERS);
+    if let Err(error) = io::copy(&mut rest, &mut io::sink()) {
+        warnings.push(Warning::new(
+            WarningCode::Truncated,
+            format!(
+                "archive is damaged behind its last member: {}",
+                reason(&error)
+            ),
+        ));
+    }
 }
 
 /// A reader that fails when more is read than was allowed for one step.
@@ -229,7 +267,7 @@ impl<R: Read> Read for Metered<R> {
         if left == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("more than {MAX_HEADERS} bytes of headers before a member"),
+                format!("more than {MAX_HEADERS} bytes that belong to no member"),
             ));
         }
         let most = buf.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -402,6 +440,72 @@ mod tests {
             let mut out = Vec::new();
             unpack(&bytes[..]).unwrap().read_to_end(&mut out).unwrap();
             assert_eq!(out, text);
+        }
+    }
+
+    /// An xz stream whose header asks for a dictionary of another size.
+    fn xz_with_dictionary(text: &[u8], size_code: u8) -> Vec<u8> {
+        use std::io::Write as _;
+        let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
+        xz.write_all(text).unwrap();
+        let mut bytes = xz.finish().unwrap();
+        // The header of the first block follows the 12 bytes of the stream's.
+        let end = 12 + (usize::from(bytes[12]) + 1) * 4 - 4;
+        bytes[16] = size_code;
+        let mut crc = flate2::Crc::new();
+        crc.update(&bytes[12..end]);
+        bytes[end..end + 4].copy_from_slice(&crc.sum().to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn an_xz_header_cannot_ask_for_a_gigabyte() {
+        let text = b"slabinfo - version: 2.1\n";
+        let unpacked = |code| -> io::Result<Vec<u8>> {
+            let mut out = Vec::new();
+            unpack(&xz_with_dictionary(text, code)[..])?.read_to_end(&mut out)?;
+            Ok(out)
+        };
+        // 64 MiB, as `xz -9` writes it; then 1 GiB and the format's largest.
+        assert_eq!(unpacked(28).unwrap(), text);
+        assert!(unpacked(36).is_err());
+        assert!(unpacked(40).is_err());
+    }
+
+    #[test]
+    fn damage_that_looks_like_the_end_is_told() {
+        use std::io::Write as _;
+        let mut bytes = tar_of(|b| add(b, "proc/slabinfo", b"slabinfo - version: 2.1\n"));
+        assert!(read(&bytes).1.is_empty());
+        bytes.resize(10_240, 0);
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(&bytes).unwrap();
+        let mut packed = gz.finish().unwrap();
+        let of = |packed: &[u8]| {
+            let mut warnings = Warnings::default();
+            let tree = read_tar(unpack(packed).unwrap(), Path::new("x"), &mut warnings).unwrap();
+            assert_eq!(tree.paths().count(), 1);
+            warnings
+        };
+        assert!(of(&packed).is_empty());
+        // Another checksum than that of the content.
+        let at = packed.len() - 8;
+        packed[at] ^= 1;
+        assert!(of(&packed).has(WarningCode::Truncated));
+    }
+
+    #[test]
+    fn what_the_library_quotes_stays_in_one_line() {
+        let mut bytes = tar_of(|b| {
+            add(b, "proc/slabinfo", b"x");
+            add(b, "line\nbreak", b"y");
+        });
+        // The second header has no number as its checksum.
+        bytes[1024 + 148..1024 + 156].copy_from_slice(b"zz\nzz\nzz");
+        let (_, warnings) = read(&bytes);
+        assert!(warnings.has(WarningCode::Truncated));
+        for warning in &warnings {
+            assert!(!warning.message.contains('\n'), "{warning:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 //! What a path is, is told from its content. A tree of files goes through the
 //! same reader as the live kernel; a text goes to the parser that knows it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -230,23 +231,17 @@ fn from_slabinfo(table: slabinfo::Slabinfo, path: &Path, mut system: System) -> 
 /// A listing alone gives the names and which of them are merged.
 fn names_only(text: &[u8]) -> Parsed {
     let listing = alias_listing::parse(text);
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, target) in &listing.links {
+        groups.entry(target).or_default().push(name);
+    }
+    for directory in &listing.directories {
+        groups.entry(directory).or_default();
+    }
     let mut parsed = Parsed::default();
-    let mut ids: Vec<&str> = listing
-        .links
-        .iter()
-        .map(|(_, target)| target.as_str())
-        .chain(listing.directories.iter().map(String::as_str))
-        .collect();
-    ids.sort_unstable();
-    ids.dedup();
-    for id in ids {
-        let mut names: Vec<&str> = listing
-            .links
-            .iter()
-            .filter(|(_, target)| target == id)
-            .map(|(name, _)| name.as_str())
-            .collect();
+    for (id, mut names) in groups {
         names.sort_unstable();
+        names.dedup();
         let shown = names.first().copied().unwrap_or(id);
         let mut cache = Cache::new(CacheId(0), shown);
         cache.sysfs_id = Some(id.into());
@@ -254,6 +249,7 @@ fn names_only(text: &[u8]) -> Parsed {
         cache.layers.insert(Layer::AliasListing);
         parsed.caches.push(cache);
     }
+    parsed.warnings = listing.warnings;
     parsed.warnings.push(Warning::new(
         WarningCode::NotInSource,
         "a listing of /sys/kernel/slab has names only: no sizes and no counts",
