@@ -14,7 +14,7 @@ pub const MAX_LINE: usize = 64 * 1024;
 const NBSP: char = '\u{a0}';
 const BOM: char = '\u{feff}';
 
-/// The lines of `text`, cleaned by [`line`], with their numbers from 1.
+/// The lines of `text`, cleaned by [`line()`], with their numbers from 1.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = (u64, Cow<'_, str>)> {
     let body = text.strip_suffix(b"\n").unwrap_or(text);
     let count = if text.is_empty() { 0 } else { usize::MAX };
@@ -36,7 +36,7 @@ pub fn line(raw: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// As [`line`], for a buffer that is used again: a clean line is not copied.
+/// As [`line()`], for a buffer that is used again: a clean line is not copied.
 pub fn owned_line(mut raw: Vec<u8>) -> String {
     let len = without_line_end(&raw).len();
     raw.truncate(len);
