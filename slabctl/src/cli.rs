@@ -36,6 +36,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 findings, 4 no such cache,
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of every command")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch on the command line"
@@ -228,6 +229,7 @@ pub(crate) struct Report {
 /// Which table is shown; at most one.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
+#[command(next_help_heading = "Modes, one at the most")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "one switch a mode, of which clap allows one"
@@ -282,6 +284,7 @@ pub(crate) struct Mode {
 
 /// Which caches, in which order.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Which caches, in which order")]
 pub(crate) struct Select {
     /// Only caches for which this holds, for example: size>10M and name~^xfs
     #[arg(short, long, value_name = "EXPR")]
