@@ -4,7 +4,7 @@
 //! lock or barn, then pages. The engine's table lock is taken alone or before
 //! pages. Nothing is allocated from the global allocator.
 
-use crate::core::{CacheCore, Cx, MAX_NODES, Path};
+use crate::core::{CacheCore, Cx, MAX_NODES};
 use crate::pages::{Decommit, Pages, state, unpack};
 use crate::policy::{self, Policy};
 use crate::slab::{NIL, Table};

@@ -51,7 +51,8 @@ mod lock {
         /// Takes the lock if it is free at this moment.
         #[inline]
         pub fn try_lock(&self) -> Option<Guard<'_>> {
-            self.take().is_ok().then_some(Guard(self))
+            // Not `then_some`: a guard made in vain would release somebody else's lock.
+            self.take().is_ok().then(|| Guard(self))
         }
 
         #[inline]
@@ -127,5 +128,37 @@ mod lock {
         pub fn try_lock(&self) -> Option<Guard<'_>> {
             self.0.try_lock().ok().map(Guard)
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_attempt_leaves_the_lock_held() {
+        let lock = Lock::new();
+        let held = lock.lock();
+        assert!(lock.try_lock().is_none());
+        assert!(lock.try_lock().is_none(), "still held");
+        drop(held);
+        assert!(lock.try_lock().is_some());
+    }
+
+    #[test]
+    fn holders_exclude_each_other() {
+        let (lock, shared) = (Lock::new(), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        let _held = lock.lock();
+                        let n = shared.load(Ordering::Relaxed);
+                        shared.store(n + 1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(shared.load(Ordering::Relaxed), 80_000);
     }
 }

@@ -187,8 +187,8 @@ fn refill(cx: Cx<'_>) {
             }
         }
         got += take_local(cx, slab, want - got);
-        if got < want {
-            spent(cx, slab);
+        if got < want && !spent(cx, slab) {
+            cx.row.slab.store(NIL, Relaxed);
         }
     }
     reverse(cx, got);
@@ -210,8 +210,8 @@ fn take_local(cx: Cx<'_>, slab: u32, want: u16) -> u16 {
 }
 
 /// The own list of the slab in hand is spent: takes what others freed, or puts
-/// the slab on the list of full ones, to be told later.
-fn spent(cx: Cx<'_>, slab: u32) {
+/// the slab on the list of full ones, to be told later. Tells whether there is more.
+fn spent(cx: Cx<'_>, slab: u32) -> bool {
     let desc = cx.core.desc(slab);
     let wake = cx.core.wake;
     cx.inc(Stat::AtomicOps);
@@ -227,10 +227,10 @@ fn spent(cx: Cx<'_>, slab: u32) {
     {
         cx.inc(Stat::AllocRefill);
         desc.set_local(old.head(), old.free());
-        return;
+        return true;
     }
-    cx.row.slab.store(NIL, Relaxed);
     link(cx, slab, place::FULL);
+    false
 }
 
 /// Finds another slab to allocate from; [`NIL`] if there is none to be had.
@@ -247,11 +247,11 @@ fn next_slab(cx: Cx<'_>) -> u32 {
         if desc.local().1 == 0 {
             let (head, len) = desc.take_all(true);
             cx.inc(Stat::AtomicOps);
-            if len == 0 {
-                spent(cx, slab);
+            if len > 0 {
+                desc.set_local(head, len);
+            } else if !spent(cx, slab) {
                 continue;
             }
-            desc.set_local(head, len);
         }
         cx.inc(Stat::CpuPartialAlloc);
         return take_in_hand(cx, slab);
