@@ -105,13 +105,19 @@ mod lock {
 #[cfg(loom)]
 mod lock {
     /// A mutual exclusion lock without data.
-    #[derive(Debug, Default)]
+    #[derive(Debug)]
     pub struct Lock(loom::sync::Mutex<()>);
 
     /// Holds a [`Lock`] until dropped.
     #[derive(Debug)]
     #[allow(dead_code)]
     pub struct Guard<'a>(loom::sync::MutexGuard<'a, ()>);
+
+    impl Default for Lock {
+        fn default() -> Self {
+            Self::new()
+        }
+    }
 
     impl Lock {
         /// A free lock.
