@@ -37,9 +37,10 @@ impl Cache {
 
     #[inline(always)]
     fn row(&self) -> &Row {
+        let row = in_register(self.rows + slot::offset());
         // SAFETY: the offset is that of a row below MAX_SLOTS, and `rows` maps as many while the
         // cache has a handle. The row belongs to this thread, or is the empty one at offset 0.
-        unsafe { &*((self.rows + slot::offset()) as *const Row) }
+        unsafe { &*(row as *const Row) }
     }
 
     /// Allocates one object; `None` when memory is short. Its contents are what the
@@ -145,6 +146,18 @@ impl Drop for Cache {
         // Who wants to know of live objects calls `destroy`.
         let _ = self.core.put();
     }
+}
+
+/// Has the sum in a register of its own: with a base and an index, processors do not forward
+/// a store to the next load as fast (measured: 4.0 against 1.6 ns for a pair).
+#[inline(always)]
+fn in_register(address: usize) -> usize {
+    let mut address = address;
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!("/* {0} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags));
+    }
+    address
 }
 
 #[cold]

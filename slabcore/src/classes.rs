@@ -155,7 +155,7 @@ mod tests {
         for align in (0..=12).map(|bit| 1usize << bit) {
             for size in 0..=8192 {
                 let class = class_of_layout(size, align).unwrap();
-                assert!(SIZES[class] >= size && SIZES[class] % align == 0);
+                assert!(SIZES[class] >= size && SIZES[class].is_multiple_of(align));
             }
         }
         assert_eq!(class_of_layout(8, 8192), None);

@@ -56,7 +56,7 @@ pub struct Run {
 #[derive(Debug)]
 pub struct Pages {
     base: usize,
-    pages: u32,
+    count: u32,
     descs: usize,
     map: usize,
     /// Protects free lists, frontier, `Desc::run`, `Desc::cache` and slab totals.
@@ -76,7 +76,7 @@ pub struct Pages {
 impl Table for Pages {
     #[inline]
     fn desc(&self, index: u32) -> &Desc {
-        debug_assert!(index < self.pages);
+        debug_assert!(index < self.count);
         // SAFETY: `descs` maps `pages` zeroed descriptors, valid as they are, for as long as
         // `self` lives; indices come from descriptors and the map, which hold pages of the range.
         unsafe { &*(self.descs as *const Desc).add(index as usize) }
@@ -116,7 +116,7 @@ impl Pages {
         let map = sys::map_lazy(pages * size_of::<u32>());
         let made = Self {
             base,
-            pages: u32::try_from(pages).ok()?,
+            count: u32::try_from(pages).ok()?,
             descs,
             map,
             lock: Lock::new(),
@@ -146,9 +146,9 @@ impl Pages {
     pub unsafe fn release(&self) {
         // SAFETY: these are the mappings made in `reserve`, unused by the contract.
         unsafe {
-            sys::unmap(self.base, self.pages as usize * PAGE);
-            sys::unmap(self.descs, self.pages as usize * size_of::<Desc>());
-            sys::unmap(self.map, self.pages as usize * size_of::<u32>());
+            sys::unmap(self.base, self.count as usize * PAGE);
+            sys::unmap(self.descs, self.count as usize * size_of::<Desc>());
+            sys::unmap(self.map, self.count as usize * size_of::<u32>());
         }
     }
 
@@ -162,7 +162,7 @@ impl Pages {
     #[inline]
     pub fn page_of(&self, address: usize) -> Option<u32> {
         let page = address.wrapping_sub(self.base) / PAGE;
-        (page < self.pages as usize).then_some(page as u32)
+        (page < self.count as usize).then_some(page as u32)
     }
 
     /// First page of the run that an address of the range is in; [`NIL`] if in none.
@@ -182,7 +182,7 @@ impl Pages {
     /// The map entry of a page.
     #[inline]
     pub fn head_entry(&self, page: u32) -> &AtomicU32 {
-        debug_assert!(page < self.pages);
+        debug_assert!(page < self.count);
         // SAFETY: `map` maps one zeroed entry for each page, and `page` is of the range.
         unsafe { &*(self.map as *const AtomicU32).add(page as usize) }
     }
@@ -196,7 +196,7 @@ impl Pages {
     pub fn bytes(&self) -> [u64; 4] {
         let of = |n: &AtomicU64| n.load(Relaxed) * PAGE as u64;
         [
-            u64::from(self.pages) * PAGE as u64,
+            u64::from(self.count) * PAGE as u64,
             of(&self.used),
             of(&self.peak),
             of(&self.decommitted),
@@ -359,7 +359,7 @@ impl Pages {
         let Some(page) = frontier.checked_next_multiple_of(size) else {
             return;
         };
-        let Some(end) = page.checked_add(size).filter(|end| *end <= self.pages) else {
+        let Some(end) = page.checked_add(size).filter(|end| *end <= self.count) else {
             return;
         };
         let committed = self.committed.load(Relaxed);
@@ -487,7 +487,9 @@ mod tests {
         let pages = pages(u64::MAX, Decommit::AfterMs(u64::MAX));
         let runs: Vec<_> = std::iter::from_fn(|| pages.alloc(8, state::LARGE, |_| ())).collect();
         assert_eq!(runs.len(), (64 - 2), "all but the first 2 MiB, in MiB");
-        runs.iter().for_each(|run| free(&pages, run.page));
+        for run in &runs {
+            free(&pages, run.page);
+        }
         assert_eq!(pages.bytes()[1], 0);
         assert!(pages.alloc(12, state::LARGE, |_| ()).is_some());
         // SAFETY: nothing of the range is used any more.

@@ -149,6 +149,8 @@ pub struct Desc {
     pub run: AtomicU32,
     /// Holder's own list: head, and count << 16. Meaningful only while held.
     pub local: AtomicU32,
+    /// Last object of the holder's own list, or [`NONE`] if not known.
+    pub local_tail: AtomicU32,
     /// Next in a wake queue; under its lock.
     pub queue_next: AtomicU32,
     /// 1 while in a wake queue; under its lock.
@@ -336,7 +338,13 @@ impl Desc {
         (local as u16, (local >> 16) as u16)
     }
 
-    /// Sets the holder's own list.
+    /// Sets the holder's own list and its last object.
+    pub fn set_whole_local(&self, head: u16, len: u16, tail: u16) {
+        self.set_local(head, len);
+        self.local_tail.store(u32::from(tail), Ordering::Relaxed);
+    }
+
+    /// Sets the holder's own list, of which the last object stays the same.
     #[inline]
     pub fn set_local(&self, head: u16, len: u16) {
         let local = u32::from(head) | u32::from(len) << 16;

@@ -30,7 +30,7 @@ impl Cx<'_> {
         let publish = |run: Run, objects: u16| {
             let desc = core.desc(run.page);
             desc.reset(Word::taken(objects, true));
-            desc.set_local(NONE, 0);
+            desc.set_whole_local(NONE, 0, NONE);
             desc.owner.store(0, Relaxed);
             desc.on_node.store(0, Relaxed);
             desc.place.store(place::NOWHERE, Relaxed);
@@ -45,7 +45,7 @@ impl Cx<'_> {
         if run.is_none() && core.fallback_order < core.order {
             objects = core.objects_in(core.fallback_order);
             run = pages.alloc(core.fallback_order, state::SLAB, |run| {
-                publish(run, objects)
+                publish(run, objects);
             });
             if run.is_some() {
                 self.inc(Stat::OrderFallback);
@@ -212,12 +212,17 @@ impl Cx<'_> {
         (0..nodes).map(move |i| (first + i) % nodes)
     }
 
-    /// The chain of a list whose length is known.
-    pub fn chain(self, slab: u32, head: u16, len: u16) -> Option<Chain> {
-        let links = self.core.links(slab);
-        let mut tail = head;
-        for _ in 1..len {
-            tail = links.get(tail);
+    /// The holder's own list of a slab as a chain.
+    pub fn local_chain(self, slab: u32) -> Option<Chain> {
+        let desc = self.core.desc(slab);
+        let (head, len) = desc.local();
+        let mut tail = desc.local_tail.load(Relaxed) as u16;
+        if tail == NONE {
+            let links = self.core.links(slab);
+            tail = head;
+            for _ in 1..len {
+                tail = links.get(tail);
+            }
         }
         (len > 0).then_some(Chain { head, tail, len })
     }

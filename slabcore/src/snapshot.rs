@@ -109,7 +109,7 @@ impl Engine {
         let [reserved, used, used_peak, decommitted] = core.pages.bytes();
         // No cache is destroyed meanwhile. Operations do not take this lock.
         let caches = engine::with_registry(|| {
-            let mut caches: Vec<_> = core.caches().map(|cache| cache.snapshot()).collect();
+            let mut caches: Vec<_> = core.caches().map(CacheCore::snapshot).collect();
             self.add_occupancy(&mut caches);
             caches
         });

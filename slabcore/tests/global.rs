@@ -1,4 +1,5 @@
 //! This test program runs on the engine: every allocation of it, from before `main` on.
+#![cfg(not(loom))]
 
 use slabcore::{EngineConfig, SlabAlloc};
 use std::collections::HashMap;

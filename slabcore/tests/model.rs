@@ -1,4 +1,11 @@
 //! Random sequences against a reference model, for every policy alike.
+#![cfg(not(loom))]
+// Helpers of tests fail by panicking.
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_for_each,
+    clippy::cast_ptr_alignment
+)]
 
 use proptest::prelude::*;
 use slabcore::validate::Fault;

@@ -145,6 +145,9 @@ pub(crate) fn sink(cx: Cx<'_>, slab: u32, run: Chain) {
     let desc = cx.core.desc(slab);
     let (head, len) = desc.local();
     cx.core.links(slab).set(run.tail, head);
+    if len == 0 {
+        desc.local_tail.store(u32::from(run.tail), Relaxed);
+    }
     let len = len + run.len;
     desc.set_local(run.head, len);
     match desc.place.load(Relaxed) {
@@ -226,7 +229,7 @@ fn spent(cx: Cx<'_>, slab: u32) -> bool {
         && old.free() >= wake
     {
         cx.inc(Stat::AllocRefill);
-        desc.set_local(old.head(), old.free());
+        desc.set_whole_local(old.head(), old.free(), NONE);
         return true;
     }
     link(cx, slab, place::FULL);
@@ -248,7 +251,7 @@ fn next_slab(cx: Cx<'_>) -> u32 {
             let (head, len) = desc.take_all(true);
             cx.inc(Stat::AtomicOps);
             if len > 0 {
-                desc.set_local(head, len);
+                desc.set_whole_local(head, len, NONE);
             } else if !spent(cx, slab) {
                 continue;
             }
@@ -263,7 +266,7 @@ fn next_slab(cx: Cx<'_>) -> u32 {
     }
     if let Some((slab, objects)) = cx.new_slab() {
         cx.inc(Stat::Freeze);
-        cx.core.desc(slab).set_local(0, objects);
+        cx.core.desc(slab).set_whole_local(0, objects, objects - 1);
         own_it(cx, slab);
         return take_in_hand(cx, slab);
     }
@@ -299,7 +302,7 @@ fn adopt(cx: Cx<'_>, node: usize) -> u32 {
     }
     let [slab] = slab;
     let (head, len) = cx.core.desc(slab).take_all(true);
-    cx.core.desc(slab).set_local(head, len);
+    cx.core.desc(slab).set_whole_local(head, len, NONE);
     cx.inc(Stat::AllocFromPartial);
     cx.inc(Stat::Freeze);
     cx.add(Stat::AtomicOps, 3);
@@ -326,9 +329,9 @@ fn give_up(cx: Cx<'_>, slab: u32) {
     cx.row.queue.0.give_up(&cx.core.engine.pages, slab);
     cx.add(Stat::AtomicOps, 2);
     desc.place.store(place::NOWHERE, Relaxed);
-    let (head, len) = desc.local();
-    desc.set_local(NONE, 0);
-    cx.deactivate(slab, cx.chain(slab, head, len));
+    let own = cx.local_chain(slab);
+    desc.set_whole_local(NONE, 0, NONE);
+    cx.deactivate(slab, own);
 }
 
 /// Gives both arrays, the slab in hand and all owned slabs up.
