@@ -2,7 +2,7 @@
 
 use crate::core::{CacheCore, Cx};
 use crate::engine::{self, Engine};
-use crate::policy;
+use crate::policy::{self, cpu_slab};
 use crate::row::Row;
 use crate::slot;
 use crate::stats::{Counters, Stat};
@@ -56,7 +56,7 @@ impl Cache {
             let place = unsafe { CacheCore::place(row.main.load(Relaxed), n - 1) };
             return NonNull::new(place.load(Relaxed) as *mut u8);
         }
-        NonNull::new(alloc_more(self.core) as *mut u8)
+        NonNull::new(self.alloc_more() as *mut u8)
     }
 
     /// Frees one object.
@@ -75,7 +75,22 @@ impl Cache {
             row.inc(Stat::FreeFastpath);
             return;
         }
-        free_more(self.core, object.as_ptr() as usize);
+        self.free_more(object.as_ptr() as usize);
+    }
+
+    /// Without an array to pop from: the slab in hand, or the slow path.
+    #[inline(never)]
+    fn alloc_more(&self) -> usize {
+        // The empty row of a thread without a slot has no slab in hand.
+        cpu_slab::alloc_fast(self.core, self.row()).unwrap_or_else(|| alloc_slow(self.core))
+    }
+
+    /// Without room in an array.
+    #[inline(never)]
+    fn free_more(&self, object: usize) {
+        if !cpu_slab::free_fast(self.core, self.row(), object) {
+            free_slow(self.core, object);
+        }
     }
 
     /// Allocates objects until `out` is full or memory is short; returns how many.
@@ -162,7 +177,7 @@ fn in_register(address: usize) -> usize {
 
 #[cold]
 #[inline(never)]
-fn alloc_more(core: &CacheCore) -> usize {
+fn alloc_slow(core: &CacheCore) -> usize {
     with_slot(core, |cx| {
         cx.follow_shrink();
         match cx.pop() {
@@ -178,7 +193,7 @@ fn alloc_more(core: &CacheCore) -> usize {
 
 #[cold]
 #[inline(never)]
-fn free_more(core: &CacheCore, object: usize) {
+fn free_slow(core: &CacheCore, object: usize) {
     with_slot(core, |cx| {
         cx.follow_shrink();
         if cx.push(object) {
@@ -284,7 +299,7 @@ impl Engine {
         let Some(core) = self.core.cache(cache) else {
             return false;
         };
-        free_more(core, object.as_ptr() as usize);
+        free_slow(core, object.as_ptr() as usize);
         true
     }
 }

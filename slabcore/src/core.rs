@@ -102,6 +102,15 @@ impl CacheCore {
         self.engine.pages.address(slab) + usize::from(object) * self.size as usize
     }
 
+    /// Links of the slab in hand of a row, which begins at `base`.
+    #[inline]
+    pub fn links_at(&self, base: usize) -> ObjectLinks {
+        ObjectLinks {
+            at: base + self.link as usize,
+            size: self.size as usize,
+        }
+    }
+
     /// Slab and index of an object of this cache.
     #[inline]
     pub fn locate(&self, address: usize) -> (u32, u16) {

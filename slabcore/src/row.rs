@@ -5,7 +5,6 @@
 //! anything from two of them. All zero is a valid row that holds nothing: its
 //! arrays have no capacity, so both fast paths leave it at once.
 
-use crate::slab::NONE;
 use crate::stats::{Stat, StatRow};
 use crate::sync::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use crate::wake::WakeQueue;
@@ -22,10 +21,14 @@ pub(crate) struct Row {
     pub main: AtomicUsize,
     /// First object of the own free list of the slab in hand, inverted: 0 is none.
     head: AtomicU32,
-    /// The slab in hand.
-    pub slab: AtomicU32,
+    /// Bytes of the slab in hand that hold objects; 0 without one, and for hybrid.
+    bytes: AtomicU32,
+    /// Address of the slab in hand, with `bytes`.
+    base: AtomicUsize,
     /// Counters; the two fast ones share the first cache line.
     pub stats: StatRow,
+    /// The slab in hand.
+    pub slab: AtomicU32,
     /// Address of the second array.
     pub spare: AtomicUsize,
     /// Objects in it.
@@ -67,26 +70,43 @@ impl Row {
         self.head.store(u32::from(!object), Relaxed);
     }
 
-    /// Whether the own free list is empty.
+    /// Makes a slab the one in hand, with the own free list beginning at `head`.
+    pub fn set_in_hand(&self, slab: u32, base: usize, bytes: usize, head: u16) {
+        self.slab.store(slab, Relaxed);
+        self.base.store(base, Relaxed);
+        self.bytes.store(bytes as u32, Relaxed);
+        self.set_head(head);
+    }
+
+    /// Address of an object of the slab in hand.
     #[inline(always)]
-    pub fn is_spent(&self) -> bool {
-        self.head() == NONE
+    pub fn address(&self, object: u16, size: u32) -> usize {
+        self.base.load(Relaxed) + usize::from(object) * size as usize
+    }
+
+    /// Offset of an address in the slab in hand, if it is in there.
+    #[inline(always)]
+    pub fn offset_in_hand(&self, address: usize) -> Option<u64> {
+        let offset = address.wrapping_sub(self.base.load(Relaxed));
+        (offset < self.bytes.load(Relaxed) as usize).then_some(offset as u64)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slab::NONE;
 
     #[test]
     fn a_zero_row_holds_nothing() {
         // SAFETY: a row consists of atomics and locks, for which zero is valid.
         let row: Row = unsafe { std::mem::zeroed() };
-        assert!(row.is_spent() && row.queue.0.is_empty());
+        assert!(row.head() == NONE && row.queue.0.is_empty());
+        assert_eq!(row.offset_in_hand(0), None);
         row.set_head(0);
         assert_eq!(row.head(), 0);
         row.set_head(NONE);
-        assert!(row.is_spent());
+        assert_eq!(row.head(), NONE);
     }
 
     #[test]

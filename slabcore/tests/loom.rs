@@ -233,6 +233,32 @@ fn an_owner_that_found_a_slab_full_is_told() {
 }
 
 #[test]
+fn a_slab_found_full_twice_is_queued_once() {
+    loom::model(|| {
+        let world = World::new(3, true);
+        world.queues[1].adopt(&world.table, SLAB, 1);
+        assert_eq!(world.spent(), 0);
+        let threads: Vec<_> = (0..2)
+            .map(|object| {
+                let other = world.clone();
+                thread::spawn(move || other.free(Chain::one(object)))
+            })
+            .collect();
+        // The owner comes by on its own and finds the slab full again, perhaps before the
+        // thread that cleared the wake bit has queued it.
+        let taken = world.slab().take_all(true).1 + world.spent();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(taken + world.free_objects(), 2);
+        let first = world.queues[1].take(&world.table);
+        assert_eq!(world.queues[1].take(&world.table), None, "queued once");
+        let word = world.slab().load();
+        assert!(word.free() == 0 || first.is_some() || taken > 0);
+    });
+}
+
+#[test]
 fn an_owner_that_ends_beside_a_free_leaves_no_stale_queue() {
     loom::model(|| {
         let world = World::new(3, true);

@@ -5,7 +5,8 @@
 //! others free into its word, from which the slot takes all when its own list
 //! is spent.
 
-use crate::core::Cx;
+use crate::core::{CacheCore, Cx};
+use crate::row::Row;
 use crate::slab::{Chain, Links, NIL, NONE, WasFull};
 use crate::slabs::After;
 use crate::stats::Stat;
@@ -24,40 +25,65 @@ pub(crate) trait CpuSlab {
     const LIST_IS_FROZEN: bool;
 }
 
+/// Pops an object of the own list, if there is one. The list belongs to this thread.
+#[inline(always)]
+pub(crate) fn alloc_fast(core: &CacheCore, row: &Row) -> Option<usize> {
+    let object = row.head();
+    (object != NONE).then(|| {
+        let links = core.links_at(row.address(0, 0));
+        row.set_head(links.get(object));
+        row.inc(Stat::AllocFastpath);
+        row.address(object, core.size)
+    })
+}
+
+/// Pushes an object to the own list, if it is of the slab in hand.
+#[inline(always)]
+pub(crate) fn free_fast(core: &CacheCore, row: &Row, address: usize) -> bool {
+    let Some(offset) = row.offset_in_hand(address) else {
+        return false;
+    };
+    let object = ((offset * core.magic) >> 32) as u16;
+    core.links_at(row.address(0, 0)).set(object, row.head());
+    row.set_head(object);
+    row.inc(Stat::FreeFastpath);
+    true
+}
+
 /// Allocates one object; 0 is failure.
 pub(crate) fn alloc<P: CpuSlab>(cx: Cx<'_>) -> usize {
-    if !cx.row.is_spent() {
-        cx.inc(Stat::AllocFastpath);
-        return pop(cx);
+    if let Some(object) = alloc_fast(cx.core, cx.row) {
+        return object;
     }
     if !refill::<P>(cx) {
         return 0;
     }
     cx.inc(Stat::AllocSlowpath);
-    pop(cx)
-}
-
-/// Takes the first object of the own list, which is not empty.
-fn pop(cx: Cx<'_>) -> usize {
-    let (slab, object) = (cx.row.slab.load(Relaxed), cx.row.head());
-    cx.row.set_head(cx.core.links(slab).get(object));
-    cx.core.address(slab, object)
+    let object = cx.row.head();
+    cx.row
+        .set_head(cx.core.links_at(cx.row.address(0, 0)).get(object));
+    cx.row.address(object, cx.core.size)
 }
 
 /// Frees one object.
 pub(crate) fn free<P: CpuSlab>(cx: Cx<'_>, object: usize) {
-    let (slab, object) = cx.core.locate(object);
-    if slab == cx.row.slab.load(Relaxed) {
-        cx.core.links(slab).set(object, cx.row.head());
-        cx.row.set_head(object);
-        cx.inc(Stat::FreeFastpath);
+    if free_fast(cx.core, cx.row, object) {
         return;
     }
     cx.inc(Stat::FreeSlowpath);
+    let (slab, object) = cx.core.locate(object);
     if let After::ToSlot(slab) = cx.slab_free(slab, Chain::one(object), P::WAS_FULL) {
         put_on_slot::<P>(cx, slab);
         cx.inc(Stat::CpuPartialFree);
     }
+}
+
+/// Makes a frozen slab the one in hand.
+fn take_in_hand(cx: Cx<'_>, slab: u32, head: u16) {
+    let objects = usize::from(cx.core.desc(slab).load().objects());
+    let base = cx.core.engine.pages.address(slab);
+    let bytes = objects * cx.core.size as usize;
+    cx.row.set_in_hand(slab, base, bytes, head);
 }
 
 /// Fills the own list: from the slab in hand, the slot's list, the nodes, a new slab.
@@ -80,7 +106,7 @@ fn refill<P: CpuSlab>(cx: Cx<'_>) -> bool {
         // Full and thawed: it is nobody's now.
         cx.inc(Stat::Thaw);
         cx.inc(Stat::DeactivateFull);
-        cx.row.slab.store(NIL, Relaxed);
+        cx.row.set_in_hand(NIL, 0, 0, NONE);
     }
     if P::SLOT_LIST
         && let Some(slab) = take_from_slot(cx)
@@ -95,8 +121,7 @@ fn refill<P: CpuSlab>(cx: Cx<'_>) -> bool {
     }
     if let Some((slab, _)) = cx.new_slab() {
         cx.inc(Stat::Freeze);
-        cx.row.slab.store(slab, Relaxed);
-        cx.row.set_head(0);
+        take_in_hand(cx, slab, 0);
         return true;
     }
     nodes.any(|node| from_node::<P>(cx, node))
@@ -109,8 +134,7 @@ fn pick(cx: Cx<'_>, slab: u32, freezes: bool) {
     if freezes {
         cx.inc(Stat::Freeze);
     }
-    cx.row.slab.store(slab, Relaxed);
-    cx.row.set_head(head);
+    take_in_hand(cx, slab, head);
 }
 
 /// Takes a slab from a node, and for policies with a slot list some more for it.
@@ -203,8 +227,7 @@ pub(crate) fn flush<P: CpuSlab>(cx: Cx<'_>) {
             chain.len += 1;
             object = links.get(object);
         }
-        cx.row.set_head(NONE);
-        cx.row.slab.store(NIL, Relaxed);
+        cx.row.set_in_hand(NIL, 0, 0, NONE);
         cx.deactivate(slab, own);
     }
     drain::<P>(cx);
