@@ -32,6 +32,8 @@ pub mod state {
 
 const DIRTY: u32 = 1 << 16;
 const AGED: u32 = 1 << 17;
+/// Runs given back between two looks at a list.
+const AGED_AT_ONCE: usize = 256;
 
 /// When the memory of freed runs goes back to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +65,8 @@ pub struct Pages {
     pub lock: Lock,
     frontier: AtomicU32,
     committed: AtomicU32,
-    free: [AtomicU32; ORDERS],
+    /// Clean runs by order, then dirty ones: memory that is warm is used first.
+    free: [AtomicU32; 2 * ORDERS],
     used: AtomicU64,
     peak: AtomicU64,
     limit: AtomicU64,
@@ -122,7 +125,7 @@ impl Pages {
             lock: Lock::new(),
             frontier: AtomicU32::new((HUGE / PAGE) as u32),
             committed: AtomicU32::new((HUGE / PAGE) as u32),
-            free: [const { AtomicU32::new(NIL) }; ORDERS],
+            free: [const { AtomicU32::new(NIL) }; 2 * ORDERS],
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             limit: AtomicU64::new(limit / PAGE as u64),
@@ -290,58 +293,71 @@ impl Pages {
     pub fn tick(&self) -> u64 {
         let before = self.decommitted.load(Relaxed);
         for order in 0..ORDERS as u32 {
-            // Bounded: each turn makes one aged run clean or finds none.
-            while let Some(page) = self.take_aged(order) {
-                // SAFETY: the run was taken off its list and belongs to this call.
-                let dirty = unsafe { self.give_back(page, order) };
-                let held = self.lock.lock();
-                self.put(&held, page, order, dirty);
-                if dirty != 0 {
-                    return self.decommitted.load(Relaxed) - before;
+            // Bounded: each turn makes aged runs clean, or finds none, or is refused.
+            loop {
+                let mut aged = [NIL; AGED_AT_ONCE];
+                let n = self.take_aged(order, &mut aged);
+                let mut refused = false;
+                for page in &aged[..n] {
+                    // SAFETY: the run was taken off its list and belongs to this call.
+                    let dirty = unsafe { self.give_back(*page, order) };
+                    refused |= dirty != 0;
+                    let held = self.lock.lock();
+                    self.put(&held, *page, order, dirty);
+                }
+                if n == 0 || refused {
+                    break;
                 }
             }
             let _held = self.lock.lock();
-            let mut page = self.list(order).load(Relaxed);
+            let mut page = self.list(order, DIRTY).load(Relaxed);
             while page != NIL {
                 let desc = self.desc(page);
-                let run = desc.run.load(Relaxed);
-                if run & DIRTY != 0 {
-                    desc.run.store(run | AGED, Relaxed);
-                }
+                desc.run.store(desc.run.load(Relaxed) | AGED, Relaxed);
                 page = desc.next.load(Relaxed);
             }
         }
         self.decommitted.load(Relaxed) - before
     }
 
-    fn take_aged(&self, order: u32) -> Option<u32> {
+    /// Takes aged runs off a list; gives their number.
+    fn take_aged(&self, order: u32, out: &mut [u32; AGED_AT_ONCE]) -> usize {
         let held = self.lock.lock();
-        let mut page = self.list(order).load(Relaxed);
-        while page != NIL && self.desc(page).run.load(Relaxed) & AGED == 0 {
-            page = self.desc(page).next.load(Relaxed);
+        let mut page = self.list(order, DIRTY).load(Relaxed);
+        let mut n = 0;
+        while page != NIL && n < AGED_AT_ONCE {
+            let next = self.desc(page).next.load(Relaxed);
+            if self.desc(page).run.load(Relaxed) & AGED != 0 {
+                self.unlink(&held, page);
+                out[n] = page;
+                n += 1;
+            }
+            page = next;
         }
-        (page != NIL).then(|| {
-            self.unlink(&held, page, order);
-            page
-        })
+        n
     }
 
-    fn list(&self, order: u32) -> &AtomicU32 {
-        &self.free[order as usize]
+    fn list(&self, order: u32, flags: u32) -> &AtomicU32 {
+        let dirty = usize::from(flags & DIRTY != 0);
+        &self.free[order as usize + dirty * ORDERS]
     }
 
     /// Takes a run off the lists, splitting or growing as needed.
     fn take(&self, held: &Guard<'_>, order: u32) -> Option<Run> {
-        let at_hand = |pages: &Self| {
-            (order..ORDERS as u32).find(|order| pages.list(*order).load(Relaxed) != NIL)
+        let at_hand = |pages: &Self, flags| {
+            (order..ORDERS as u32)
+                .map(|order| pages.list(order, flags).load(Relaxed))
+                .find(|page| *page != NIL)
         };
-        let from = at_hand(self).or_else(|| {
-            self.grow(held, order);
-            at_hand(self)
-        })?;
-        let page = self.list(from).load(Relaxed);
-        let dirty = self.desc(page).run.load(Relaxed) & (DIRTY | AGED);
-        self.unlink(held, page, from);
+        let page = at_hand(self, DIRTY)
+            .or_else(|| at_hand(self, 0))
+            .or_else(|| {
+                self.grow(held, order);
+                at_hand(self, 0)
+            })?;
+        let run = self.desc(page).run.load(Relaxed);
+        let (from, dirty) = (unpack(run).1, run & (DIRTY | AGED));
+        self.unlink(held, page);
         for order in (order..from).rev() {
             self.link(held, page + (1 << order), order, dirty);
         }
@@ -394,7 +410,7 @@ impl Pages {
             if order >= HUGE_ORDER && (run & DIRTY != 0) != (dirty != 0) {
                 break;
             }
-            self.unlink(held, buddy, order);
+            self.unlink(held, buddy);
             dirty |= run & DIRTY;
             self.desc(page.max(buddy))
                 .run
@@ -406,7 +422,8 @@ impl Pages {
     }
 
     fn link(&self, _held: &Guard<'_>, page: u32, order: u32, flags: u32) {
-        let first = self.list(order).load(Relaxed);
+        let list = self.list(order, flags);
+        let first = list.load(Relaxed);
         let desc = self.desc(page);
         desc.run.store(pack(state::FREE, order, flags), Relaxed);
         desc.prev.store(NIL, Relaxed);
@@ -414,14 +431,15 @@ impl Pages {
         if first != NIL {
             self.desc(first).prev.store(page, Relaxed);
         }
-        self.list(order).store(page, Relaxed);
+        list.store(page, Relaxed);
     }
 
-    fn unlink(&self, _held: &Guard<'_>, page: u32, order: u32) {
+    fn unlink(&self, _held: &Guard<'_>, page: u32) {
         let desc = self.desc(page);
+        let run = desc.run.load(Relaxed);
         let (prev, next) = (desc.prev.load(Relaxed), desc.next.load(Relaxed));
         match prev {
-            NIL => self.list(order).store(next, Relaxed),
+            NIL => self.list(unpack(run).1, run).store(next, Relaxed),
             _ => self.desc(prev).next.store(next, Relaxed),
         }
         if next != NIL {
