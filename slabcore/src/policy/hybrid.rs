@@ -158,10 +158,17 @@ pub(crate) fn sink(cx: Cx<'_>, slab: u32, run: Chain) {
         }
         _ => {}
     }
-    // Only an uncontended look: a slab of which others freed a part is found later.
-    if desc.place.load(Relaxed) == place::PARTIAL
-        && cx.row.nr_partial.load(Relaxed) > cx.core.min_partial.load(Relaxed)
-        && len + desc.load().free() >= desc.load().objects()
+    if desc.place.load(Relaxed) == place::PARTIAL {
+        give_up_if_spare(cx, slab);
+    }
+}
+
+/// Gives a slab of the partial list up if it is all free and there are enough others.
+fn give_up_if_spare(cx: Cx<'_>, slab: u32) {
+    let desc = cx.core.desc(slab);
+    let word = desc.load();
+    if cx.row.nr_partial.load(Relaxed) > cx.core.min_partial.load(Relaxed)
+        && desc.local().1 + word.free() >= word.objects()
     {
         unlink(cx, slab);
         give_up(cx, slab);
@@ -290,6 +297,8 @@ fn look_at_told(cx: Cx<'_>) {
             unlink(cx, slab);
             stop_wake(cx, slab);
             link(cx, slab, place::PARTIAL);
+            // Told at the threshold, but often all free by now.
+            give_up_if_spare(cx, slab);
         }
     }
 }
