@@ -1,3 +1,98 @@
-//! An instrumented slab allocator: the layouts, policies and reports of the kernel's SLUB in a process.
+//! An instrumented slab allocator: SLUB's published designs as policies of one engine.
+//!
+//! # Glossary
+//! * **page**: 4096 bytes of the engine's reserved range; **run**: 2^order pages.
+//! * **slab**: a run cut into **slots** of one size, each holding one **object**.
+//! * **descriptor**: what is known of a slab, out of band, at the index of its first page.
+//! * **word**: the 64 bits of a descriptor that hold its free list, counts and flags.
+//! * **cache**: slabs of one kind of object. **Engine**: a range and its caches.
+//! * **slot** (of a thread): a virtual processor; **row**: what a slot keeps of a cache.
+//! * **node**: slots and slabs that belong together; each has a list of **partial** slabs.
+//! * **frozen**: held by a slot. **Thawed**: held by nobody, to be found on a node's list
+//!   unless full. **Owned** (hybrid): frozen, and the owner frees without atomics.
+//! * **sheaf**: an array of object pointers; **barn**: a node's stock of full and empty ones.
+//!
+//! # Invariants
+//! 1. An object is in exactly one place: with the user, in a sheaf, in the own list of the
+//!    slot that holds its slab, or in its slab's word.
+//! 2. The word's list has `objects - inuse` objects, all of the slab, none twice, ending in
+//!    0xffff. Anybody may push to it; only who holds the slab takes from it. Slabs on a
+//!    node's list are held by whoever holds the list lock.
+//! 3. `on_node` is 1 exactly while the slab is on the partial list of its node; both change
+//!    under the list lock. A slab on that list is not frozen.
+//! 4. A slab that is thawed, not full and on no node's list is held by one thread or slot,
+//!    which will list or discard it. Only its holder, or the thread that freed the first
+//!    object of a thawed full slab, puts a slab on a list.
+//! 5. A slab is discarded only when `inuse` is 0, it is on no list, and by its holder. So a
+//!    thread may touch a descriptor while one of the slab's objects is its own, or while it
+//!    holds the lock of the list that the slab is on, or as the slab's holder.
+//! 6. A slab is in a wake queue only while owned by that queue's slot (`wake.rs`).
+//! 7. An owned full slab has the wake bit, or is in the owner's queue, or a thread that
+//!    cleared the bit is about to queue it.
+//! 8. Counters are written by the slot's owner only; allocations minus frees is what is live.
+//! 9. Nothing here uses the global allocator while a lock is held, and operations never do.
 
+#![cfg_attr(loom, allow(missing_docs, dead_code))]
+
+pub mod barn;
+pub mod node;
+pub mod slab;
+pub mod sync;
+pub mod wake;
+
+#[cfg(not(loom))]
+mod builder;
+#[cfg(not(loom))]
+mod cache;
+#[cfg(not(loom))]
+pub mod classes;
+#[cfg(not(loom))]
+mod core;
+#[cfg(not(loom))]
 pub mod debug;
+#[cfg(not(loom))]
+mod engine;
+#[cfg(not(loom))]
+mod global;
+#[cfg(not(loom))]
+pub mod hooks;
+#[cfg(not(loom))]
+mod large;
+#[cfg(not(loom))]
+pub mod order;
+#[cfg(not(loom))]
+pub mod pages;
+#[cfg(not(loom))]
+mod policy;
+#[cfg(not(loom))]
+mod row;
+#[cfg(not(loom))]
+mod sheaf;
+#[cfg(not(loom))]
+mod slabs;
+#[cfg(not(loom))]
+mod slot;
+#[cfg(not(loom))]
+mod snapshot;
+#[cfg(not(loom))]
+pub mod stats;
+#[cfg(not(loom))]
+mod sys;
+#[cfg(not(loom))]
+mod typed;
+#[cfg(not(loom))]
+pub mod validate;
+
+#[cfg(not(loom))]
+pub use self::{
+    builder::CacheBuilder,
+    cache::{Cache, Leak},
+    engine::{Address, Engine, EngineConfig, Error},
+    global::SlabAlloc,
+    large::Large,
+    pages::Decommit,
+    policy::Policy,
+    slot::MAX_SLOTS,
+    snapshot::{CacheSnapshot, EngineSnapshot, NodeSnapshot},
+    typed::{Slabbed, TypedCache},
+};

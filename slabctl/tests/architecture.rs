@@ -5,7 +5,12 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From the bottom up: a crate may depend on those before it.
-const ORDER: [&str; 4] = ["slabcore", "slabctl-collectors", "slabctl-tui", "slabctl"];
+const ORDER: [&str; 4] = [
+    "slabctl-slabcore",
+    "slabctl-collectors",
+    "slabctl-tui",
+    "slabctl",
+];
 
 #[test]
 fn crates_depend_only_on_those_below_them() {

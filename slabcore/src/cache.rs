@@ -1,0 +1,305 @@
+//! Handles on caches: allocate, free, in bulk, shrink, destroy.
+
+use crate::core::{CacheCore, Cx};
+use crate::engine::{self, Engine};
+use crate::policy::{self, cpu_slab};
+use crate::row::Row;
+use crate::slot;
+use crate::stats::{Counters, Stat};
+use crate::sync::Ordering::Relaxed;
+use crate::sys;
+use std::ptr::NonNull;
+
+/// A cache of objects of one size.
+///
+/// Dropping it destroys the cache; objects that are still in use then live on
+/// and their memory is never given back.
+#[derive(Debug)]
+pub struct Cache {
+    pub(crate) core: &'static CacheCore,
+    rows: usize,
+}
+
+/// Objects that were in use when their cache was destroyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leak {
+    /// How many.
+    pub objects: u64,
+}
+
+impl Cache {
+    pub(crate) fn of(core: &'static CacheCore) -> Self {
+        Self {
+            core,
+            rows: core.rows,
+        }
+    }
+
+    #[inline(always)]
+    fn row(&self) -> &Row {
+        let row = in_register(self.rows + slot::offset());
+        // SAFETY: the offset is that of a row below MAX_SLOTS, and `rows` maps as many while the
+        // cache has a handle. The row belongs to this thread, or is the empty one at offset 0.
+        unsafe { &*(row as *const Row) }
+    }
+
+    /// Allocates one object; `None` when memory is short. Its contents are what the
+    /// constructor or the last user left, or anything.
+    #[inline(always)]
+    pub fn alloc(&self) -> Option<NonNull<u8>> {
+        let row = self.row();
+        let n = row.n.load(Relaxed);
+        if n != 0 {
+            row.n.store(n - 1, Relaxed);
+            row.inc(Stat::AllocFastpath);
+            // SAFETY: `n` is between 1 and the capacity of the main array.
+            let place = unsafe { CacheCore::place(row.main.load(Relaxed), n - 1) };
+            return NonNull::new(place.load(Relaxed) as *mut u8);
+        }
+        NonNull::new(self.alloc_more() as *mut u8)
+    }
+
+    /// Frees one object.
+    ///
+    /// # Safety
+    /// `object` came from this cache, is not in use, and is not freed again.
+    #[inline(always)]
+    pub unsafe fn free(&self, object: NonNull<u8>) {
+        let row = self.row();
+        let n = row.n.load(Relaxed);
+        if n != row.cap.load(Relaxed) {
+            // SAFETY: `n` is below the capacity of the main array.
+            let place = unsafe { CacheCore::place(row.main.load(Relaxed), n) };
+            place.store(object.as_ptr() as usize, Relaxed);
+            row.n.store(n + 1, Relaxed);
+            row.inc(Stat::FreeFastpath);
+            return;
+        }
+        self.free_more(object.as_ptr() as usize);
+    }
+
+    /// Without an array to pop from: the slab in hand, or the slow path.
+    #[inline(never)]
+    fn alloc_more(&self) -> usize {
+        // The empty row of a thread without a slot has no slab in hand.
+        cpu_slab::alloc_fast(self.core, self.row()).unwrap_or_else(|| alloc_slow(self.core))
+    }
+
+    /// Without room in an array.
+    #[inline(never)]
+    fn free_more(&self, object: usize) {
+        if !cpu_slab::free_fast(self.core, self.row(), object) {
+            free_slow(self.core, object);
+        }
+    }
+
+    /// Allocates objects until `out` is full or memory is short; returns how many.
+    pub fn alloc_bulk(&self, out: &mut [*mut u8]) -> usize {
+        for (i, place) in out.iter_mut().enumerate() {
+            match self.alloc() {
+                Some(object) => *place = object.as_ptr(),
+                None => return i,
+            }
+        }
+        out.len()
+    }
+
+    /// Frees objects; null pointers are left out.
+    ///
+    /// # Safety
+    /// As [`Cache::free`], for each of them.
+    pub unsafe fn free_bulk(&self, objects: &[*mut u8]) {
+        for object in objects.iter().filter_map(|object| NonNull::new(*object)) {
+            // SAFETY: by the contract.
+            unsafe { self.free(object) };
+        }
+    }
+
+    /// The number by which the engine knows the cache.
+    pub fn id(&self) -> u32 {
+        self.core.id
+    }
+
+    /// Bytes that may be used of each object.
+    pub fn object_size(&self) -> usize {
+        self.core.object_size as usize
+    }
+
+    /// Sums of the counters of all slots.
+    pub fn counters(&self) -> Counters {
+        self.core.counters()
+    }
+
+    /// Changes how many partial slabs a node keeps before empty ones are discarded.
+    pub fn set_min_partial(&self, slabs: u32) {
+        self.core.min_partial.store(slabs, Relaxed);
+    }
+
+    /// Gives back what is not used: this thread's part and the nodes' at once, other
+    /// threads' parts at their next slow path.
+    pub fn shrink(&self) {
+        self.core.epoch.fetch_add(1, Relaxed);
+        with_slot(self.core, |cx| {
+            cx.follow_shrink();
+            policy::flush_barns(cx);
+            for node in 0..self.core.engine.nodes() {
+                cx.shrink_node(node);
+            }
+        });
+    }
+
+    /// Ends the cache. With objects still in use the memory is kept and their number told.
+    pub fn destroy(self) -> Result<(), Leak> {
+        // Dropping would do the same once more.
+        let this = std::mem::ManuallyDrop::new(self);
+        this.core.put()
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        // Who wants to know of live objects calls `destroy`.
+        let _ = self.core.put();
+    }
+}
+
+/// Has the sum in a register of its own: with a base and an index, processors do not forward
+/// a store to the next load as fast (measured: 4.0 against 1.6 ns for a pair).
+#[inline(always)]
+fn in_register(address: usize) -> usize {
+    let mut address = address;
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!("/* {0} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags));
+    }
+    address
+}
+
+#[cold]
+#[inline(never)]
+fn alloc_slow(core: &CacheCore) -> usize {
+    with_slot(core, |cx| {
+        cx.follow_shrink();
+        match cx.pop() {
+            // The shared row has no other fast path.
+            Some(object) => {
+                cx.inc(Stat::AllocFastpath);
+                object
+            }
+            None => policy::alloc(cx),
+        }
+    })
+}
+
+#[cold]
+#[inline(never)]
+fn free_slow(core: &CacheCore, object: usize) {
+    with_slot(core, |cx| {
+        cx.follow_shrink();
+        if cx.push(object) {
+            cx.inc(Stat::FreeFastpath);
+        } else {
+            policy::free(cx, object);
+        }
+    });
+}
+
+/// Runs an operation for this thread's slot, or for the shared one under its lock.
+pub(crate) fn with_slot<R>(core: &CacheCore, work: impl FnOnce(Cx<'_>) -> R) -> R {
+    if let Some(slot) = slot::enter() {
+        return work(Cx::new(core, slot));
+    }
+    let _held = core.shared.lock();
+    work(Cx::new(core, slot::SHARED))
+}
+
+impl Cx<'_> {
+    /// Gives up what the row holds if there was a request to shrink.
+    #[inline]
+    fn follow_shrink(self) {
+        let epoch = self.core.epoch.load(Relaxed);
+        if self.row.epoch.load(Relaxed) != epoch {
+            self.row.epoch.store(epoch, Relaxed);
+            policy::flush(self);
+        }
+    }
+}
+
+impl CacheCore {
+    pub fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        for row in self.used_rows() {
+            sum.add_row(&row.stats);
+        }
+        sum
+    }
+
+    /// Gives a handle up; the last one ends the cache.
+    pub fn put(&'static self) -> Result<(), Leak> {
+        let engine = self.engine;
+        let table = engine.table_lock.lock();
+        let refs = self.refs.load(Relaxed) - 1;
+        self.refs.store(refs, Relaxed);
+        if refs > 0 {
+            drop(table);
+            engine.release();
+            return Ok(());
+        }
+        drop(table);
+        let result = engine::with_registry(|| {
+            if self.flush_everything() == 0 {
+                // SAFETY: no handle is left, no slab refers to the cache, and threads that end,
+                // snapshots and validation look at it under the registry lock only.
+                unsafe { sys::unmap(self.rows, Self::rows_bytes()) };
+                engine.present[self.id as usize].store(0, std::sync::atomic::Ordering::Release);
+                return Ok(());
+            }
+            engine.zombies.fetch_add(1, Relaxed);
+            Err(Leak {
+                objects: self.counters().live(),
+            })
+        });
+        engine.release();
+        result
+    }
+
+    /// Bytes of a cache's rows.
+    pub const fn rows_bytes() -> usize {
+        slot::MAX_SLOTS as usize * size_of::<Row>()
+    }
+
+    /// Empties all rows, barns and lists; gives the slabs that are left. There is no
+    /// other handle, so no thread is in an operation.
+    fn flush_everything(&self) -> u64 {
+        for slot in slot::SHARED..slot::used() {
+            policy::flush(Cx::new(self, slot));
+        }
+        let cx = Cx::new(self, slot::SHARED);
+        policy::flush_barns(cx);
+        for node in 0..self.engine.nodes() {
+            cx.shrink_node(node);
+        }
+        let slabs = |part: &crate::core::NodePart| part.node.nr_slabs.load(Relaxed);
+        self.nodes.iter().map(slabs).sum()
+    }
+}
+
+impl Engine {
+    /// Frees an object of whichever cache, found by its address; false if it is none.
+    ///
+    /// # Safety
+    /// `object` is in use, came from this engine, and is not freed again.
+    pub unsafe fn free(&self, object: NonNull<u8>) -> bool {
+        let engine::Address::Slab {
+            cache, offset: 0, ..
+        } = self.classify(object.as_ptr())
+        else {
+            return false;
+        };
+        let Some(core) = self.core.cache(cache) else {
+            return false;
+        };
+        free_slow(core, object.as_ptr() as usize);
+        true
+    }
+}

@@ -1,0 +1,203 @@
+//! A cache's unchanging facts and shared state, and the context of an operation.
+
+use crate::barn::Barn;
+use crate::engine::EngineCore;
+use crate::hooks::DebugHooks;
+use crate::node::Node;
+use crate::policy::Policy;
+use crate::row::Row;
+use crate::slab::{Desc, Links, Table};
+use crate::slot;
+use crate::stats::Stat;
+use crate::sync::{AtomicU16, AtomicU32, AtomicUsize, Lock, Ordering::Relaxed};
+
+/// Simulated NUMA nodes at most.
+pub const MAX_NODES: usize = 8;
+
+/// Which set of paths a cache runs: its policy's, or the debug path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Path {
+    Policy(Policy),
+    Debug,
+}
+
+/// A cache, as all its handles and slots share it.
+#[derive(Debug)]
+pub(crate) struct CacheCore {
+    pub engine: &'static EngineCore,
+    pub id: u32,
+    pub path: Path,
+    pub name: &'static str,
+    /// Bytes asked for.
+    pub object_size: u32,
+    /// Bytes from one object to the next.
+    pub size: u32,
+    pub align: u32,
+    /// Where in a free object its link is.
+    pub link: u32,
+    /// Where in its slot an object begins; 0 without a debugging layer.
+    pub object_offset: u32,
+    /// 2^32 / size, rounded up: divides a multiple of `size` exactly.
+    pub magic: u64,
+    pub order: u32,
+    pub fallback_order: u32,
+    pub objects: u16,
+    /// Objects that must be free before an owner is told.
+    pub wake: u16,
+    pub sheaf_capacity: u32,
+    pub cpu_partial: u32,
+    pub cpu_partial_slabs: u32,
+    pub add_to_tail: bool,
+    pub ctor: Option<fn(*mut u8)>,
+    pub hooks: Option<&'static dyn DebugHooks>,
+    pub mergeable: bool,
+    /// Address of the rows, one for each slot.
+    pub rows: usize,
+    pub min_partial: AtomicU32,
+    /// Handles; merged caches share one core.
+    pub refs: AtomicU32,
+    /// Advanced by each request to shrink.
+    pub epoch: AtomicU32,
+    /// Protects the shared row.
+    pub shared: Lock,
+    /// Protects `sheaf_pool`.
+    pub pool_lock: Lock,
+    /// Arrays without a place, linked through their first word.
+    pub sheaf_pool: AtomicUsize,
+    pub nodes: [NodePart; MAX_NODES],
+}
+
+/// A cache's part of one node.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub(crate) struct NodePart {
+    pub node: Node,
+    pub barn: Barn,
+}
+
+impl CacheCore {
+    #[inline(always)]
+    pub fn row(&self, slot: u32) -> &Row {
+        debug_assert!(slot < slot::MAX_SLOTS);
+        // SAFETY: `rows` maps MAX_SLOTS zeroed rows, valid as they are, while the core lives.
+        unsafe { &*(self.rows as *const Row).add(slot as usize) }
+    }
+
+    #[inline]
+    pub fn desc(&self, slab: u32) -> &Desc {
+        self.engine.pages.desc(slab)
+    }
+
+    #[inline]
+    pub fn links(&self, slab: u32) -> ObjectLinks {
+        ObjectLinks {
+            at: self.engine.pages.address(slab) + self.link as usize,
+            size: self.size as usize,
+        }
+    }
+
+    /// Address of an object.
+    #[inline]
+    pub fn address(&self, slab: u32, object: u16) -> usize {
+        self.engine.pages.address(slab) + usize::from(object) * self.size as usize
+    }
+
+    /// Links of the slab in hand of a row, which begins at `base`.
+    #[inline]
+    pub fn links_at(&self, base: usize) -> ObjectLinks {
+        ObjectLinks {
+            at: base + self.link as usize,
+            size: self.size as usize,
+        }
+    }
+
+    /// Slab and index of an object of this cache.
+    #[inline]
+    pub fn locate(&self, address: usize) -> (u32, u16) {
+        let slab = self.engine.pages.head_of(address);
+        let offset = (address - self.engine.pages.address(slab)) as u64;
+        (slab, ((offset * self.magic) >> 32) as u16)
+    }
+
+    /// Node part of a slab.
+    #[inline]
+    pub fn part_of(&self, slab: u32) -> &NodePart {
+        &self.nodes[self.desc(slab).node.load(Relaxed) as usize % MAX_NODES]
+    }
+}
+
+/// Links in the objects of a slab.
+///
+/// A link is a 16-bit index, read and written atomically because validation
+/// may look at it at any time. Only links of free objects are used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ObjectLinks {
+    at: usize,
+    size: usize,
+}
+
+impl ObjectLinks {
+    #[inline]
+    fn link(&self, object: u16) -> &AtomicU16 {
+        let at = self.at + usize::from(object) * self.size;
+        // SAFETY: the caller passes objects of the slab, whose pages are committed; slots are
+        // multiples of 8 bytes apart and the link is at an even offset inside one. The object is
+        // free, so nobody uses it but through these atomics (validation discards what it read
+        // if the slab's tag moved).
+        unsafe { AtomicU16::from_ptr(at as *mut u16) }
+    }
+}
+
+impl Links for ObjectLinks {
+    #[inline]
+    fn get(&self, object: u16) -> u16 {
+        self.link(object).load(Relaxed)
+    }
+    #[inline]
+    fn set(&self, object: u16, next: u16) {
+        self.link(object).store(next, Relaxed);
+    }
+}
+
+/// One operation: a cache, a slot this thread may act for, and its row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cx<'a> {
+    pub core: &'a CacheCore,
+    pub row: &'a Row,
+    pub slot: u32,
+}
+
+impl<'a> Cx<'a> {
+    pub fn new(core: &'a CacheCore, slot: u32) -> Self {
+        Self {
+            core,
+            row: core.row(slot),
+            slot,
+        }
+    }
+
+    #[inline(always)]
+    pub fn inc(self, stat: Stat) {
+        self.row.inc(stat);
+    }
+
+    pub fn add(self, stat: Stat, n: u64) {
+        self.row.stats.add(stat, n);
+    }
+
+    /// Number of this slot's node.
+    pub fn node(self) -> usize {
+        self.core.engine.node_of(self.slot)
+    }
+
+    /// This slot's node.
+    pub fn part(self) -> &'a NodePart {
+        &self.core.nodes[self.node()]
+    }
+
+    /// What `Desc::owner` holds for slabs owned by this slot.
+    #[inline]
+    pub fn owner(self) -> u64 {
+        u64::from(self.core.id + 1) << 32 | u64::from(self.slot)
+    }
+}

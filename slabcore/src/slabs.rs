@@ -1,0 +1,276 @@
+//! What all policies do with slabs: make, free into, let go, list, discard.
+//!
+//! Who may list a slab: the thread that made it partial out of full (its free
+//! found an empty list), or the thread that held it. Everybody else leaves the
+//! lists alone unless `on_node` says the slab is on the node's list.
+
+use crate::core::Cx;
+use crate::pages::{Run, state};
+use crate::slab::{Chain, Links, NONE, Table, WasFull, Word, place};
+use crate::stats::Stat;
+use crate::sync::Ordering::Relaxed;
+use crate::wake;
+
+/// What is left to do after a free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    /// Nothing.
+    Done,
+    /// The slab was full and now belongs on this slot's partial list.
+    ToSlot(u32),
+}
+
+impl Cx<'_> {
+    /// A new slab, frozen, its objects chained from 0 and counted as taken.
+    /// Gives the slab and the number of its objects.
+    pub fn new_slab(self) -> Option<(u32, u16)> {
+        let core = self.core;
+        let node = self.node();
+        let mut objects = core.objects;
+        let publish = |run: Run, objects: u16| {
+            let desc = core.desc(run.page);
+            desc.reset(Word::taken(objects, true));
+            desc.set_whole_local(NONE, 0, NONE);
+            desc.owner.store(0, Relaxed);
+            desc.on_node.store(0, Relaxed);
+            desc.place.store(place::NOWHERE, Relaxed);
+            desc.node.store(node as u32, Relaxed);
+            desc.cache.store(core.id + 1, Relaxed);
+            let node = &core.nodes[node].node;
+            add(&node.nr_slabs, 1);
+            add(&node.total_objects, u64::from(objects));
+        };
+        let pages = &core.engine.pages;
+        let mut run = pages.alloc(core.order, state::SLAB, |run| publish(run, objects));
+        if run.is_none() && core.fallback_order < core.order {
+            objects = core.objects_in(core.fallback_order);
+            run = pages.alloc(core.fallback_order, state::SLAB, |run| {
+                publish(run, objects);
+            });
+            if run.is_some() {
+                self.inc(Stat::OrderFallback);
+            }
+        }
+        self.add(Stat::AtomicOps, 2);
+        let Some(run) = run else {
+            self.inc(Stat::AllocFailed);
+            return None;
+        };
+        self.inc(Stat::AllocSlab);
+        let links = core.links(run.page);
+        for object in 0..objects {
+            core.construct(run.page, object, objects);
+            let last = object + 1 == objects;
+            links.set(object, if last { NONE } else { object + 1 });
+        }
+        Some((run.page, objects))
+    }
+
+    /// Gives an empty slab that is on no list back to the page allocator.
+    pub fn discard(self, slab: u32) {
+        let core = self.core;
+        let desc = core.desc(slab);
+        let objects = u64::from(desc.load().objects());
+        let node = &core.part_of(slab).node;
+        self.inc(Stat::FreeSlab);
+        self.add(Stat::AtomicOps, 2);
+        // SAFETY: no object of the slab is in use and it is on no list, so nobody can reach it.
+        unsafe {
+            core.engine.pages.free(slab, || {
+                desc.cache.store(0, Relaxed);
+                add(&node.nr_slabs, 1u64.wrapping_neg());
+                add(&node.total_objects, objects.wrapping_neg());
+            });
+        }
+    }
+
+    /// Frees a chain of objects of one slab into the slab's word.
+    pub fn slab_free(self, slab: u32, chain: Chain, was_full: WasFull) -> After {
+        let core = self.core;
+        let desc = core.desc(slab);
+        let node = &core.part_of(slab).node;
+        let links = core.links(slab);
+        let freed = desc.free_chain(&links, chain, was_full, core.wake, &node.list_lock);
+        self.add(Stat::AtomicOps, u64::from(freed.retries) + 1);
+        self.add(Stat::CmpxchgDoubleFail, u64::from(freed.retries));
+        if freed.old.frozen() {
+            self.inc(Stat::FreeFrozen);
+            if freed.tell {
+                self.tell(slab);
+            }
+            return After::Done;
+        }
+        let was_empty_list = freed.old.head() == NONE;
+        let Some(held) = freed.guard else {
+            let to_slot = was_empty_list && was_full != WasFull::ToNode;
+            if to_slot && was_full == WasFull::FreezeForSlot {
+                self.inc(Stat::Freeze);
+            }
+            return if to_slot {
+                After::ToSlot(slab)
+            } else {
+                After::Done
+            };
+        };
+        self.add(Stat::AtomicOps, 2);
+        if !was_empty_list && !freed.on_node {
+            // Somebody holds it and will find it empty.
+            return After::Done;
+        }
+        if freed.new.inuse() == 0 && node.nr_partial() >= core.min_partial.load(Relaxed) {
+            if freed.on_node {
+                node.remove(&held, &core.engine.pages, slab);
+                self.inc(Stat::FreeRemovePartial);
+            }
+            drop(held);
+            self.discard(slab);
+        } else if was_empty_list {
+            node.add(&held, &core.engine.pages, slab, core.add_to_tail);
+            self.inc(Stat::FreeAddPartial);
+        }
+        After::Done
+    }
+
+    /// Tells the owner of a slab that enough objects are free.
+    #[cold]
+    fn tell(self, slab: u32) {
+        let core = self.core;
+        let told = wake::tell(&core.engine.pages, slab, |owner| {
+            (owner >> 32 == u64::from(core.id + 1)).then(|| &core.row(owner as u32).queue.0)
+        });
+        self.add(Stat::AtomicOps, 2);
+        if told {
+            self.inc(Stat::RemoteWake);
+        }
+    }
+
+    /// Lets go of a held slab, with the holder's own free objects.
+    pub fn deactivate(self, slab: u32, own: Option<Chain>) {
+        let links = self.core.links(slab);
+        let word = self.core.desc(slab).thaw(&links, own);
+        self.inc(Stat::Thaw);
+        self.inc(Stat::AtomicOps);
+        self.put_down(slab, word);
+    }
+
+    /// Finds a place for a slab that this thread held and has just thawed.
+    pub fn put_down(self, slab: u32, word: Word) {
+        if word.head() == NONE {
+            // From now on whoever frees into it may list it.
+            self.inc(Stat::DeactivateFull);
+            return;
+        }
+        let core = self.core;
+        let node = &core.part_of(slab).node;
+        if word.inuse() == 0 && node.nr_partial() >= core.min_partial.load(Relaxed) {
+            self.inc(Stat::DeactivateEmpty);
+            self.discard(slab);
+            return;
+        }
+        self.add(Stat::AtomicOps, 2);
+        let held = node.list_lock.lock();
+        node.add(&held, &core.engine.pages, slab, core.add_to_tail);
+        drop(held);
+        self.inc(if core.add_to_tail {
+            Stat::DeactivateToTail
+        } else {
+            Stat::DeactivateToHead
+        });
+    }
+
+    /// Takes up to `out.len()` slabs with at least `objects` free ones off a node's
+    /// list, `each` seeing them under the lock; gives their number.
+    pub fn take_partial(
+        self,
+        node: usize,
+        out: &mut [u32],
+        objects: u32,
+        each: impl Fn(u32),
+    ) -> usize {
+        let node = &self.core.nodes[node].node;
+        if node.nr_partial() == 0 || out.is_empty() {
+            return 0;
+        }
+        self.add(Stat::AtomicOps, 2);
+        let held = node.list_lock.lock();
+        let (mut got, mut free) = (0, 0);
+        while got < out.len() && (got == 0 || free < objects) {
+            let Some(slab) = node.pop(&held, &self.core.engine.pages) else {
+                break;
+            };
+            each(slab);
+            free += u32::from(self.core.desc(slab).load().free());
+            out[got] = slab;
+            got += 1;
+        }
+        got
+    }
+
+    /// The nodes in the order to look at them: this slot's first.
+    pub fn node_order(self) -> impl Iterator<Item = usize> {
+        let (first, nodes) = (self.node(), self.core.engine.nodes());
+        (0..nodes).map(move |i| (first + i) % nodes)
+    }
+
+    /// The holder's own list of a slab as a chain.
+    pub fn local_chain(self, slab: u32) -> Option<Chain> {
+        let desc = self.core.desc(slab);
+        let (head, len) = desc.local();
+        let mut tail = desc.local_tail.load(Relaxed) as u16;
+        if tail == NONE {
+            let links = self.core.links(slab);
+            tail = head;
+            for _ in 1..len {
+                tail = links.get(tail);
+            }
+        }
+        (len > 0).then_some(Chain { head, tail, len })
+    }
+
+    /// Gives up empty slabs of a node's list and puts the fullest first.
+    pub fn shrink_node(self, node: usize) {
+        // As in the kernel: slabs with up to this many free objects are sorted.
+        const PROMOTE: usize = 32;
+        let core = self.core;
+        let table = &core.engine.pages;
+        let list = &core.nodes[node].node;
+        let mut buckets = [0u32; PROMOTE];
+        let mut empty = 0;
+        let held = list.list_lock.lock();
+        let mut at = list.first();
+        while at != 0 {
+            let desc = table.desc(at);
+            let next = desc.next.load(Relaxed);
+            let word = desc.load();
+            if word.inuse() == 0 {
+                list.remove(&held, table, at);
+                desc.next.store(empty, Relaxed);
+                empty = at;
+            } else if let Some(bucket) = buckets.get_mut(usize::from(word.free()).max(1) - 1) {
+                list.remove(&held, table, at);
+                desc.next.store(*bucket, Relaxed);
+                *bucket = at;
+            }
+            at = next;
+        }
+        for bucket in buckets.iter().rev() {
+            let mut at = *bucket;
+            while at != 0 {
+                let next = table.desc(at).next.load(Relaxed);
+                list.add(&held, table, at, false);
+                at = next;
+            }
+        }
+        drop(held);
+        while empty != 0 {
+            let next = table.desc(empty).next.load(Relaxed);
+            self.discard(empty);
+            empty = next;
+        }
+    }
+}
+
+fn add(counter: &crate::sync::AtomicU64, n: u64) {
+    // Under the page lock: no locked instruction is needed.
+    counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
+}

@@ -1,0 +1,163 @@
+//! Slots: virtual processors, each owned by one thread at a time.
+//!
+//! A thread gets a slot at its first slow path and gives it back when it ends,
+//! through the destructor of a pthread key, after its caches have been flushed.
+//! One slot serves all engines of the process: in thread-local storage lies the
+//! byte offset of the slot's row, the same for every cache. Offset 0 leads to a
+//! row that is always empty, so that no fast path asks whether there is a slot.
+//!
+//! Threads beyond [`MAX_SLOTS`], and threads whose slot is gone because they
+//! are ending, share the row [`SHARED`] of each cache under that cache's lock.
+
+use crate::row::Row;
+use crate::sync::{AtomicU32, Lock, Ordering::Relaxed};
+use std::cell::Cell;
+use std::sync::atomic::AtomicU16;
+
+/// Slots of a process, counting the empty and the shared one.
+pub const MAX_SLOTS: u32 = 2048;
+/// The slot of threads that have none.
+pub const SHARED: u32 = 1;
+const FIRST: u32 = 2;
+
+thread_local! {
+    // No destructor: the key below sees to thread exit.
+    static OFFSET: Cell<usize> = const { Cell::new(0) };
+    static SLOT: Cell<u32> = const { Cell::new(0) };
+    static STATE: Cell<State> = const { Cell::new(State::New) };
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    /// Between asking for a slot and having it; an allocation in between is shared.
+    Asking,
+    Owner,
+    /// Ended, or no slot was left.
+    Without,
+}
+
+/// Slots given back, as a stack; protected by `lock`.
+struct Slots {
+    lock: Lock,
+    next_unused: AtomicU32,
+    free: AtomicU32,
+    below: [AtomicU16; MAX_SLOTS as usize],
+    key: AtomicU32,
+}
+
+static SLOTS: Slots = Slots {
+    lock: Lock::new(),
+    next_unused: AtomicU32::new(FIRST),
+    free: AtomicU32::new(0),
+    below: [const { AtomicU16::new(0) }; MAX_SLOTS as usize],
+    key: AtomicU32::new(0),
+};
+
+/// Byte offset of this thread's rows; 0 if it has no slot.
+#[inline(always)]
+pub(crate) fn offset() -> usize {
+    OFFSET.get()
+}
+
+/// This thread's slot, given at the first call; `None` if it must use [`SHARED`].
+#[inline]
+pub(crate) fn enter() -> Option<u32> {
+    match SLOT.get() {
+        0 => ask(),
+        slot => Some(slot),
+    }
+}
+
+/// Slots that have been used so far: their rows may hold something.
+pub(crate) fn used() -> u32 {
+    SLOTS.next_unused.load(Relaxed)
+}
+
+#[cold]
+fn ask() -> Option<u32> {
+    if STATE.get() != State::New {
+        return None;
+    }
+    STATE.set(State::Asking);
+    let slot = acquire();
+    // Setting the key may allocate, if this process's malloc is ours.
+    let armed = slot.is_some_and(|slot| {
+        let key = SLOTS.key.load(Relaxed) - 1;
+        // SAFETY: the key exists since `acquire`; the value is a number, never dereferenced.
+        unsafe { libc::pthread_setspecific(key, slot as usize as *const _) == 0 }
+    });
+    if !armed {
+        if let Some(slot) = slot {
+            release(slot);
+        }
+        STATE.set(State::Without);
+        return None;
+    }
+    let slot = slot?;
+    STATE.set(State::Owner);
+    SLOT.set(slot);
+    OFFSET.set(slot as usize * size_of::<Row>());
+    Some(slot)
+}
+
+fn acquire() -> Option<u32> {
+    let _held = SLOTS.lock.lock();
+    if SLOTS.key.load(Relaxed) == 0 {
+        let mut key = 0;
+        // SAFETY: creates a key; the destructor may run on any thread.
+        if unsafe { libc::pthread_key_create(&raw mut key, Some(on_exit)) } != 0 {
+            return None;
+        }
+        SLOTS.key.store(key + 1, Relaxed);
+    }
+    let free = SLOTS.free.load(Relaxed);
+    if free != 0 {
+        let below = SLOTS.below[free as usize].load(Relaxed);
+        SLOTS.free.store(u32::from(below), Relaxed);
+        return Some(free);
+    }
+    let unused = used();
+    (unused < MAX_SLOTS).then(|| {
+        SLOTS.next_unused.store(unused + 1, Relaxed);
+        unused
+    })
+}
+
+fn release(slot: u32) {
+    let _held = SLOTS.lock.lock();
+    let free = SLOTS.free.load(Relaxed);
+    SLOTS.below[slot as usize].store(free as u16, Relaxed);
+    SLOTS.free.store(slot, Relaxed);
+}
+
+/// Flushes the thread's rows in all engines and gives the slot back.
+///
+/// Runs after the destructors of Rust's thread-locals. What later destructors
+/// of other keys allocate or free goes through the shared row.
+extern "C" fn on_exit(slot: *mut libc::c_void) {
+    OFFSET.set(0);
+    SLOT.set(0);
+    STATE.set(State::Without);
+    let slot = slot as usize as u32;
+    crate::engine::flush_slot(slot);
+    release(slot);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_reused_after_thread_exit() {
+        let mine = enter().unwrap();
+        assert_eq!(enter(), Some(mine));
+        let before = used();
+        for _ in 0..20 {
+            let other = std::thread::spawn(|| enter().unwrap()).join().unwrap();
+            assert_ne!(other, mine);
+        }
+        // Other tests run beside this one; twenty threads in turn need few slots.
+        assert!(used() < before + 20);
+    }
+}

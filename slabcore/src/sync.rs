@@ -1,0 +1,170 @@
+//! Atomics and the one lock of the crate; `cfg(loom)` swaps both for loom's.
+//!
+//! The lock is a futex word of which zero means free, so that it may lie in
+//! freshly mapped memory. It allocates nothing, knows no poisoning and starts
+//! no thread. It is not fair and not reentrant.
+
+pub use std::sync::atomic::Ordering;
+
+#[cfg(not(loom))]
+pub use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
+
+#[cfg(loom)]
+pub use loom::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
+
+pub use lock::{Guard, Lock};
+
+#[cfg(not(loom))]
+mod lock {
+    use super::{AtomicU32, Ordering};
+
+    const FREE: u32 = 0;
+    const HELD: u32 = 1;
+    const CONTENDED: u32 = 2;
+    /// Looks at a held lock this often before sleeping.
+    const SPINS: u32 = 100;
+
+    /// A mutual exclusion lock without data; what it protects is said where it is declared.
+    #[derive(Debug, Default)]
+    #[repr(transparent)]
+    pub struct Lock(AtomicU32);
+
+    /// Holds a [`Lock`] until dropped.
+    #[derive(Debug)]
+    pub struct Guard<'a>(&'a Lock);
+
+    impl Lock {
+        /// A free lock.
+        pub const fn new() -> Self {
+            Self(AtomicU32::new(FREE))
+        }
+
+        /// Waits for the lock.
+        #[inline]
+        pub fn lock(&self) -> Guard<'_> {
+            if self.take().is_err() {
+                self.wait();
+            }
+            Guard(self)
+        }
+
+        /// Takes the lock if it is free at this moment.
+        #[inline]
+        pub fn try_lock(&self) -> Option<Guard<'_>> {
+            // Not `then_some`: a guard made in vain would release somebody else's lock.
+            self.take().is_ok().then(|| Guard(self))
+        }
+
+        #[inline]
+        fn take(&self) -> Result<u32, u32> {
+            self.0
+                .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
+        }
+
+        #[cold]
+        fn wait(&self) {
+            for _ in 0..SPINS {
+                if self.0.load(Ordering::Relaxed) == FREE && self.take().is_ok() {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            while self.0.swap(CONTENDED, Ordering::Acquire) != FREE {
+                // SAFETY: FUTEX_WAIT reads one aligned word that outlives the call.
+                unsafe {
+                    libc::syscall(
+                        libc::SYS_futex,
+                        self.0.as_ptr(),
+                        libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                        CONTENDED,
+                        std::ptr::null::<libc::timespec>(),
+                    );
+                }
+            }
+        }
+    }
+
+    impl Drop for Guard<'_> {
+        #[inline]
+        fn drop(&mut self) {
+            if self.0.0.swap(FREE, Ordering::Release) == CONTENDED {
+                // SAFETY: FUTEX_WAKE uses the address as a key only.
+                unsafe {
+                    libc::syscall(
+                        libc::SYS_futex,
+                        self.0.0.as_ptr(),
+                        libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                        1,
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[cfg(loom)]
+mod lock {
+    /// A mutual exclusion lock without data.
+    #[derive(Debug)]
+    pub struct Lock(loom::sync::Mutex<()>);
+
+    /// Holds a [`Lock`] until dropped.
+    #[derive(Debug)]
+    #[allow(dead_code)]
+    pub struct Guard<'a>(loom::sync::MutexGuard<'a, ()>);
+
+    impl Default for Lock {
+        fn default() -> Self {
+            Self::new()
+        }
+    }
+
+    impl Lock {
+        /// A free lock.
+        pub fn new() -> Self {
+            Self(loom::sync::Mutex::new(()))
+        }
+
+        /// Waits for the lock.
+        pub fn lock(&self) -> Guard<'_> {
+            Guard(self.0.lock().unwrap())
+        }
+
+        /// Takes the lock if it is free at this moment.
+        pub fn try_lock(&self) -> Option<Guard<'_>> {
+            self.0.try_lock().ok().map(Guard)
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_attempt_leaves_the_lock_held() {
+        let lock = Lock::new();
+        let held = lock.lock();
+        assert!(lock.try_lock().is_none());
+        assert!(lock.try_lock().is_none(), "still held");
+        drop(held);
+        assert!(lock.try_lock().is_some());
+    }
+
+    #[test]
+    fn holders_exclude_each_other() {
+        let (lock, shared) = (Lock::new(), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        let _held = lock.lock();
+                        let n = shared.load(Ordering::Relaxed);
+                        shared.store(n + 1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(shared.load(Ordering::Relaxed), 80_000);
+    }
+}

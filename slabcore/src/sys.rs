@@ -1,0 +1,115 @@
+//! Memory from the system: reserve, commit, give back.
+//!
+//! Every byte of metadata comes from here, never from the global allocator,
+//! so that the engine can be the global allocator.
+
+use std::ptr::null_mut;
+
+/// Bytes of a page; the engine's unit, whatever the system's page size is.
+pub const PAGE: usize = 4096;
+/// Bytes of a huge page: alignment of ranges and step of committing.
+pub const HUGE: usize = 2 << 20;
+
+/// Zeroed memory that is touched lazily and lives until [`unmap`].
+///
+/// Returns 0 when the system refuses.
+pub fn map_lazy(bytes: usize) -> usize {
+    map(bytes, libc::PROT_READ | libc::PROT_WRITE)
+}
+
+fn map(bytes: usize, protection: i32) -> usize {
+    // SAFETY: a new private anonymous mapping at an address of the system's choice
+    // aliases nothing.
+    let at = unsafe {
+        libc::mmap(
+            null_mut(),
+            bytes,
+            protection,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if at == libc::MAP_FAILED {
+        0
+    } else {
+        at as usize
+    }
+}
+
+/// Reserves `bytes` of inaccessible addresses, aligned to `align`; 0 when refused.
+pub fn reserve(bytes: usize, align: usize) -> usize {
+    let Some(total) = bytes.checked_add(align) else {
+        return 0;
+    };
+    let raw = map(total, libc::PROT_NONE);
+    if raw == 0 {
+        return 0;
+    }
+    let at = raw.next_multiple_of(align);
+    let (before, after) = (at - raw, raw + total - (at + bytes));
+    // SAFETY: both pieces are ends of the mapping just made, in use by nobody.
+    unsafe {
+        if before > 0 {
+            libc::munmap(raw as *mut _, before);
+        }
+        if after > 0 {
+            libc::munmap((at + bytes) as *mut _, after);
+        }
+    }
+    at
+}
+
+/// Makes reserved pages usable; false when the system refuses.
+pub fn commit(at: usize, bytes: usize) -> bool {
+    // SAFETY: the caller owns the reserved range; widening access breaks no reference.
+    unsafe { libc::mprotect(at as *mut _, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0 }
+}
+
+/// Gives the memory behind committed pages back; they read as zeroes afterwards.
+///
+/// # Safety
+/// The range is a page run of the caller's own reservation, and nobody else uses it.
+pub unsafe fn decommit(at: usize, bytes: usize) -> bool {
+    // SAFETY: by the contract no live object is in the range.
+    unsafe { libc::madvise(at as *mut _, bytes, libc::MADV_DONTNEED) == 0 }
+}
+
+/// Ends a mapping.
+///
+/// # Safety
+/// `at` and `bytes` are a mapping of this module that nobody uses any more.
+pub unsafe fn unmap(at: usize, bytes: usize) {
+    if at != 0 {
+        // SAFETY: by the contract.
+        unsafe { libc::munmap(at as *mut _, bytes) };
+    }
+}
+
+/// The process's limit on address space, if it has one.
+pub fn address_limit() -> Option<usize> {
+    // SAFETY: an all-zero rlimit is valid, and the call fills it.
+    let limit = unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        (libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) == 0).then_some(limit)
+    }?;
+    (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
+}
+
+/// Processors that this process may run on, at least 1.
+pub fn cpus() -> u32 {
+    // SAFETY: sysconf has no preconditions.
+    let n = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u32::try_from(n).unwrap_or(1).max(1)
+}
+
+/// Milliseconds of a coarse monotonic clock.
+pub fn coarse_ms() -> u64 {
+    // SAFETY: an all-zero timespec is valid, and the call fills it.
+    let now = unsafe {
+        let mut now: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now);
+        now
+    };
+    now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000
+}
