@@ -4,7 +4,9 @@
 # Builds once, runs every target (or those named) for that long, prints
 # executions and coverage, and exits with 1 when a target failed. What made it
 # fail is kept in artifacts/TARGET/. Inputs that reach new code are kept in
-# corpus/TARGET/ for the next run. JOBS=2 runs two targets at once.
+# corpus/TARGET/ for the next run. JOBS=2 runs two targets at once; RUNS=500
+# does that many runs of each target from a fixed seed instead of a time, and
+# SLOW=60 is how many seconds one input may take before it counts as a hang.
 set -euo pipefail
 
 cd "$(dirname "$0")"
@@ -13,7 +15,7 @@ triple=$(rustc -vV | sed -n 's/^host: //p')
 target_dir=${CARGO_TARGET_DIR:-$here/target}
 binary=$target_dir/$triple/release/fuzz
 data=$here/../collectors/tests/data
-jobs=${JOBS:-1}
+jobs=${JOBS:-1} runs=${RUNS:-}
 
 targets_all="slabinfo slabtop slabinfo_tool crash_kmem oom_table alias_listing traces
 sections sysfs meminfo filter archive text scaled diff order"
@@ -129,14 +131,18 @@ options() {
         sysfs) dict= max=8192 ;;
         *) dict=tables ;;
     esac
-    echo "-max_len=$max -timeout=$time ${dict:+-dict=$here/dict/$dict.dict}"
+    echo "-max_len=$max -timeout=${SLOW:-$time} ${dict:+-dict=$here/dict/$dict.dict}"
 }
 
 run() {
-    local target=$1 log=$here/logs/$1.log code=0 execs rate cover
-    # shellcheck disable=SC2046
+    local target=$1 log=$here/logs/$1.log code=0 execs rate cover limit
+    limit="-max_total_time=$seconds"
+    if [[ $runs ]]; then
+        limit="-runs=$runs -seed=1"
+    fi
+    # shellcheck disable=SC2046,SC2086
     FUZZ_TARGET=$target RUST_BACKTRACE=1 "$binary" \
-        -max_total_time="$seconds" -rss_limit_mb=512 -print_final_stats=1 \
+        $limit -rss_limit_mb=512 -print_final_stats=1 \
         -artifact_prefix="$here/artifacts/$target/" $(options "$target") \
         "$here/corpus/$target" "$here/seeds/$target" >"$log" 2>&1 || code=$?
     execs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
