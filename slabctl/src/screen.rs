@@ -25,7 +25,8 @@ impl Screen {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => {
-                anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+                let choice = anstream::AutoStream::choice(&std::io::stdout());
+                choice != anstream::ColorChoice::Never && (forced() || !dumb())
             }
         };
         Self {
@@ -48,6 +49,15 @@ impl Screen {
             heading: Style::new(),
         }
     }
+}
+
+/// The library takes a build server's word (`CI`) over the terminal's.
+fn dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term == "dumb")
+}
+
+fn forced() -> bool {
+    std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0")
 }
 
 fn width() -> Option<usize> {
