@@ -11,15 +11,13 @@ use std::rc::Rc;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 
+use super::bomb::{Counted, Limited, Limits};
 use super::tree::{MAX_FILE, MemTree, clean_path, read_capped};
 use crate::error::Error;
 use crate::model::{Warning, WarningCode, Warnings};
 
 /// Bytes that are kept of one archive.
 const MAX_KEPT: u64 = 1 << 30;
-
-/// Bytes that are decompressed of one input, wanted or not.
-const MAX_UNPACKED: u64 = 64 << 30;
 
 /// Members that are looked at.
 const MAX_MEMBERS: u64 = 4_000_000;
@@ -77,20 +75,19 @@ pub fn unpack<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead +
     let mut head = Vec::with_capacity(MAGIC);
     reader.by_ref().take(MAGIC as u64).read_to_end(&mut head)?;
     let packing = Packing::of(&head);
-    let mut reader: Box<dyn BufRead + 'a> = Box::new(Cursor::new(head).chain(reader));
-    let limited = |r: Box<dyn Read + 'a>| -> Box<dyn BufRead + 'a> {
-        Box::new(BufReader::with_capacity(1 << 16, r.take(MAX_UNPACKED)))
-    };
-    reader = match packing {
-        Packing::Plain => reader,
-        Packing::Gzip => limited(Box::new(flate2::bufread::MultiGzDecoder::new(reader))),
-        Packing::Zstd => limited(Box::new(zstd::stream::read::Decoder::with_buffer(reader)?)),
+    let reader: Box<dyn BufRead + 'a> = Box::new(Cursor::new(head).chain(reader));
+    let (reader, consumed) = Counted::new(reader);
+    let decoder: Box<dyn Read + 'a> = match packing {
+        Packing::Plain => return Ok(Box::new(reader)),
+        Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+        Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(reader)?),
         Packing::Xz => {
             let stream = Stream::new_stream_decoder(MAX_XZ, CONCATENATED)?;
-            limited(Box::new(XzDecoder::new_stream(reader, stream)))
+            Box::new(XzDecoder::new_stream(reader, stream))
         }
     };
-    Ok(reader)
+    let limited = Limited::new(decoder, consumed, Limits::DEFAULT);
+    Ok(Box::new(BufReader::with_capacity(1 << 16, limited)))
 }
 
 /// Whether the stream starts with a tar header: the magic word, or (for the
@@ -205,7 +202,7 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
             Err(error) if members == 1 => return Err(broken(reason(&error))),
             Err(error) => {
                 warnings.push(Warning::new(
-                    WarningCode::Truncated,
+                    end_code(&error),
                     format!(
                         "archive breaks off after {} members: {}",
                         members - 1,
@@ -223,7 +220,7 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
             Ok(bytes) => kept += bytes,
             Err(error) => {
                 warnings.push(Warning::new(
-                    WarningCode::Truncated,
+                    end_code(&error),
                     format!("archive breaks off inside a member: {}", reason(&error)),
                 ));
                 break;
@@ -231,6 +228,15 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
         }
     }
     Ok(tree)
+}
+
+/// Whether an archive ends here because of its damage or because of a limit.
+fn end_code(error: &io::Error) -> WarningCode {
+    if error.kind() == io::ErrorKind::FileTooLarge {
+        WarningCode::LimitReached
+    } else {
+        WarningCode::Truncated
+    }
 }
 
 /// What went wrong, short and in one line: the tar library quotes the archive.
@@ -246,7 +252,7 @@ fn check_end<R: Read>(mut rest: Metered<R>, warnings: &mut Warnings) {
     rest.left.set(MAX_HEADERS);
     if let Err(error) = io::copy(&mut rest, &mut io::sink()) {
         warnings.push(Warning::new(
-            WarningCode::Truncated,
+            end_code(&error),
             format!(
                 "archive is damaged behind its last member: {}",
                 reason(&error)
@@ -420,6 +426,39 @@ mod tests {
         let (tree, warnings) = read(&bytes);
         assert_eq!(tree.paths().count(), 0);
         assert!(warnings.has(WarningCode::LimitReached));
+    }
+
+    /// A header of a 64 GiB member, then a gigabyte of zeros: small streams one
+    /// after the other, so that making it costs nothing.
+    fn bomb(pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+        let slabinfo = tar_of(|b| add(b, "proc/slabinfo", b"slabinfo - version: 2.1\n"));
+        let mut header = tar::Header::new_gnu();
+        header.set_path("var/log/lastlog").unwrap();
+        header.set_size(64 << 30);
+        header.set_cksum();
+        let mut out = pack(&[&slabinfo[..1024], header.as_bytes()].concat());
+        out.extend(pack(&vec![0; 16 << 20]).repeat(64));
+        out
+    }
+
+    #[test]
+    fn a_bomb_ends_soon_and_what_came_before_it_stays() {
+        use std::io::Write as _;
+        let xz = bomb(|bytes| {
+            let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
+            xz.write_all(bytes).unwrap();
+            xz.finish().unwrap()
+        });
+        let zstd = bomb(|bytes| zstd::encode_all(bytes, 1).unwrap());
+        for bytes in [xz, zstd] {
+            let mut warnings = Warnings::default();
+            let stream = unpack(&bytes[..]).unwrap();
+            let tree = read_tar(stream, Path::new("x.tar"), &mut warnings).unwrap();
+            assert!(tree.read("proc/slabinfo").is_ok());
+            let warning = warnings.iter().next().unwrap();
+            assert_eq!(warning.code, WarningCode::LimitReached);
+            assert!(warning.message.contains("2000 times"), "{warning:?}");
+        }
     }
 
     #[test]

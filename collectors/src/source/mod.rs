@@ -1,6 +1,7 @@
 //! Sources: everything that can give a snapshot.
 
 pub mod archive;
+mod bomb;
 pub mod capture;
 pub mod demand;
 pub mod detect;
