@@ -6,6 +6,12 @@
 
 use crate::model::{CpuId, NodeId};
 
+/// Nodes a kernel can be built for (1024, `MAX_NUMNODES`), with room for more.
+const MAX_NODES: u32 = 1 << 12;
+
+/// CPUs a kernel can be built for (8192, `NR_CPUS`), with room for more.
+const MAX_CPUS: u32 = 1 << 16;
+
 /// A total with a value per node: `356 N0=300 N1=56`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeList {
@@ -69,9 +75,11 @@ fn tokens(text: &str) -> Option<(&str, Vec<&str>, bool)> {
     Some((first, rest, cut))
 }
 
-fn labelled(token: &str, label: char) -> Option<(u32, &str)> {
+/// A larger id is not the kernel's, and each one is a row or a column.
+fn labelled(token: &str, label: char, below: u32) -> Option<(u32, &str)> {
     let (id, value) = token.strip_prefix(label)?.split_once('=')?;
-    Some((id.parse().ok()?, value))
+    let id = id.parse().ok().filter(|id| *id < below)?;
+    Some((id, value))
 }
 
 /// Parses a total with values per node.
@@ -83,7 +91,7 @@ pub fn node_list(text: &str) -> Option<NodeList> {
         cut,
     };
     for token in rest {
-        let (node, value) = labelled(token, 'N')?;
+        let (node, value) = labelled(token, 'N', MAX_NODES)?;
         list.nodes.push((NodeId(node), value.parse().ok()?));
     }
     Some(list)
@@ -105,7 +113,7 @@ pub fn cpu_partial(text: &str) -> Option<CpuPartial> {
         cut,
     };
     for token in rest {
-        let (cpu, value) = labelled(token, 'C')?;
+        let (cpu, value) = labelled(token, 'C', MAX_CPUS)?;
         let (objects, slabs) = objects_and_slabs(value)?;
         list.cpus.push((CpuId(cpu), objects, slabs));
     }
@@ -121,7 +129,7 @@ pub fn stat(text: &str) -> Option<StatList> {
         cut,
     };
     for token in rest {
-        let (cpu, value) = labelled(token, 'C')?;
+        let (cpu, value) = labelled(token, 'C', MAX_CPUS)?;
         list.cpus.push((CpuId(cpu), value.parse().ok()?));
     }
     Some(list)
@@ -182,6 +190,14 @@ mod tests {
     }
 
     #[test]
+    fn an_id_that_no_kernel_has_is_refused() {
+        assert!(node_list("1 N4095=1\n").is_some());
+        assert_eq!(node_list("1 N4096=1\n"), None);
+        assert_eq!(stat("1 C4294967295=1\n"), None);
+        assert_eq!(cpu_partial("1(1) C99999999=1(1)\n"), None);
+    }
+
+    #[test]
     fn lists_of_ids() {
         assert_eq!(id_list_len("0-3,7\n"), Some(5));
         assert_eq!(id_list_len("0\n"), Some(1));
@@ -196,7 +212,7 @@ mod tests {
         }
 
         #[test]
-        fn node_lists_round_trip(total: u64, nodes in proptest::collection::vec((0u32..4096, any::<u64>()), 0..8)) {
+        fn node_lists_round_trip(total: u64, nodes in proptest::collection::vec((0..MAX_NODES, any::<u64>()), 0..8)) {
             let mut text = total.to_string();
             for (node, value) in &nodes {
                 use std::fmt::Write as _;
