@@ -357,6 +357,24 @@ fn an_empty_attribute_is_unknown_and_not_zero() {
 }
 
 #[test]
+fn a_count_that_does_not_parse_is_not_called_over_the_limit() {
+    let mut fake = with_victim();
+    // A cache that has no row in slabinfo to fall back on.
+    fake.directory("lone", &plain());
+    fake.attribute("lone", "partial", "4 N0=4\n");
+    fake.attribute("lone", "objects", "-5\n");
+    let snapshot = live(fake.mem());
+    assert_eq!(value(named(&snapshot, "lone"), Quantity::Objects), None);
+    let broken = messages(&snapshot, WarningCode::BrokenValue);
+    assert!(
+        broken.iter().any(|m| m.contains("lone/objects")),
+        "{broken:?}"
+    );
+    let over = messages(&snapshot, WarningCode::NotInSource);
+    assert!(!over.iter().any(|m| m.contains("limit")), "{over:?}");
+}
+
+#[test]
 fn rubbish_in_one_attribute_costs_only_that_attribute() {
     for text in [
         "\n",

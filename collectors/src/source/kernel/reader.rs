@@ -296,7 +296,12 @@ pub(super) fn settle(cache: &mut Cache, plan: Plan<'_>, warnings: &mut Warnings)
                 cache.set(Quantity::Objects, total, Layer::Derived);
             }
         }
-        (Some(partial), None) if plan.demand.quantities.contains(Quantity::Objects) => {
+        // Within the limit they were read, and what went wrong was said there.
+        (Some(partial), None)
+            if plan.demand.quantities.contains(Quantity::Objects)
+                && partial > plan.demand.walk_limit
+                && !plan.demand.exact =>
+        {
             warnings.push(Warning::new(
                 WarningCode::NotInSource,
                 format!(
