@@ -266,6 +266,15 @@ fn one_capture_gives_the_same_snapshot_every_time() {
 }
 
 #[test]
+fn the_last_sample_is_the_same_as_any_other() {
+    let path = support::raw::kernel("host-6.18");
+    let mut source = capture::open(&path).unwrap();
+    let demand = Demand::everything();
+    let sampled = source.sample(&demand).unwrap();
+    assert_eq!(source.last_sample(&demand).unwrap(), sampled);
+}
+
+#[test]
 fn the_caches_asked_for_are_all_that_is_given() {
     let path = support::raw::kernel("host-6.18");
     let mut source = capture::open(&path).unwrap();

@@ -31,7 +31,7 @@ pub(crate) fn at(from: Option<&Path>, root: Option<&Path>) -> Result<Box<dyn Sou
 /// Opens and reads in one step, with hints when it fails.
 pub(crate) fn sample(global: &Global, demand: &Demand) -> Result<Snapshot, Failure> {
     let mut source = source(global)?;
-    let snapshot = source.sample(demand).map_err(with_hints)?;
+    let snapshot = source.last_sample(demand).map_err(with_hints)?;
     Ok(snapshot)
 }
 

@@ -49,16 +49,27 @@ impl Source for CaptureSource {
     }
 
     fn sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
-        let mut snapshot = self.snapshot.clone();
-        if let Some(only) = &demand.only {
-            snapshot.caches.retain(|cache| {
-                let id = cache.sysfs_id.as_deref();
-                only.iter()
-                    .any(|name| cache.names().any(|n| n == name) || id == Some(name))
-            });
-        }
-        Ok(snapshot)
+        Ok(narrowed(self.snapshot.clone(), demand))
     }
+
+    fn last_sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
+        let caches = std::mem::take(&mut self.snapshot.caches);
+        let mut snapshot = self.snapshot.clone();
+        snapshot.caches = caches;
+        Ok(narrowed(snapshot, demand))
+    }
+}
+
+/// The caches that are asked for by name, or all.
+fn narrowed(mut snapshot: Snapshot, demand: &Demand) -> Snapshot {
+    if let Some(only) = &demand.only {
+        snapshot.caches.retain(|cache| {
+            let id = cache.sysfs_id.as_deref();
+            only.iter()
+                .any(|name| cache.names().any(|n| n == name) || id == Some(name))
+        });
+    }
+    snapshot
 }
 
 /// Opens a saved file, directory or, as `-`, standard input.

@@ -29,4 +29,10 @@ pub trait Source {
 
     /// Reads what `demand` asks for, and as little else as possible.
     fn sample(&mut self, demand: &Demand) -> Result<Snapshot, Error>;
+
+    /// Like `sample`, by a caller who will not ask again: a source that holds
+    /// its snapshot gives the caches away instead of a copy, and has none then.
+    fn last_sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
+        self.sample(demand)
+    }
 }

@@ -147,7 +147,7 @@ fn interval(
 }
 
 fn saved(path: &Path) -> Result<Snapshot, Failure> {
-    Ok(capture::open(path)?.sample(&Demand::everything())?)
+    Ok(capture::open(path)?.last_sample(&Demand::everything())?)
 }
 
 /// What a live side must read: the compared figures, what the filter looks at,
