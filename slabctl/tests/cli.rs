@@ -252,6 +252,10 @@ fn watching_into_a_pipe_appends_blocks_with_their_time() {
     for (args, part) in [
         (&["--root", root, "--watch=soon"][..], "is no time"),
         (&["--root", root, "--watch=1e19"], "is no time"),
+        (
+            &["--root", root, "--watch", "--count", "0"],
+            "would show nothing",
+        ),
         (&["--from", NUMA, "--watch"], "live source"),
     ] {
         let message = error(&[&["report"], args].concat(), 2);

@@ -80,7 +80,7 @@ pub(crate) fn run(context: &Context, args: &Report) -> anyhow::Result<Status> {
     let plan = plan(context, args)?;
     let mut source = open::source(&context.global)?;
     let Some(every) = &args.watch else {
-        let snapshot = source.sample(&plan.demand).map_err(open::with_hints)?;
+        let snapshot = source.last_sample(&plan.demand).map_err(open::with_hints)?;
         let mut out = Context::out();
         show_once(context, args, &plan, &snapshot, source.is_live(), &mut out)?;
         out.flush()?;
@@ -103,6 +103,9 @@ fn watch(
         return Err(
             Failure::usage("--watch needs a live source: a saved file does not change").into(),
         );
+    }
+    if args.count == Some(0) {
+        return Err(Failure::usage("--count 0 would show nothing").into());
     }
     let start = Instant::now();
     for round in 1u32.. {
