@@ -334,6 +334,17 @@ fn a_listing_with_as_many_groups_as_links_is_read_at_once() {
 }
 
 #[test]
+fn an_archive_that_ends_before_its_slab_data_says_so() {
+    let mut header = tar::Header::new_gnu();
+    header.set_path("var/log/lastlog").unwrap();
+    header.set_size(4096);
+    header.set_cksum();
+    let bytes = [header.as_bytes().as_slice(), &[0; 600]].concat();
+    let error = stream(&bytes).unwrap_err().to_string();
+    assert!(error.contains("archive breaks off"), "{error}");
+}
+
+#[test]
 fn a_listing_that_is_cut_off_says_so() {
     let text = "lrwxrwxrwx 1 root root 0 cred -> :A-0000192\nlrwxrwxrwx 1 ro";
     let snapshot = stream(text.as_bytes()).unwrap();

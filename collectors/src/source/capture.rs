@@ -97,7 +97,18 @@ pub fn from_stream(reader: impl BufRead, path: &Path) -> Result<Snapshot, Error>
     let (head, stream) = unpacked(reader, path)?;
     if archive::is_tar(&head) {
         let (tree, warnings) = tar_tree(head, stream, path)?;
-        return from_tree(Box::new(tree), path, warnings);
+        let ended = warnings
+            .iter()
+            .find(|w| matches!(w.code, WarningCode::Truncated | WarningCode::LimitReached))
+            .map(|w| format!("{}; no slab data before that", w.message));
+        // Without slab data the reason is where the archive ended.
+        return from_tree(Box::new(tree), path, warnings).map_err(|error| match ended {
+            Some(why) => Error::Broken {
+                path: path.to_owned(),
+                why,
+            },
+            None => error,
+        });
     }
     from_text_stream(head, stream, path)
 }
