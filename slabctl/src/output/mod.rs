@@ -20,6 +20,7 @@ pub(crate) mod schema;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod totals;
+mod unknown;
 
 #[cfg(test)]
 mod check;

@@ -79,6 +79,9 @@ pub(crate) fn run(context: &Context, args: &Report) -> anyhow::Result<Status> {
     }
     let plan = plan(context, args)?;
     let mut source = open::source(&context.global)?;
+    if args.exact && !source.is_live() {
+        context.note("--exact is for a live kernel: a saved file has what it has");
+    }
     let Some(every) = &args.watch else {
         let snapshot = source.last_sample(&plan.demand).map_err(open::with_hints)?;
         let mut out = Context::out();
