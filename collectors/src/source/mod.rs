@@ -3,6 +3,7 @@
 pub mod archive;
 pub mod capture;
 pub mod demand;
+pub mod demo;
 pub mod detect;
 pub mod doctor;
 pub mod kernel;

@@ -64,9 +64,9 @@ pub(crate) struct CacheRow<'a> {
     /// Number of free objects on per-CPU partial lists; the kernel estimates
     /// it since 5.16.
     objects_cpu_partial: Option<u64>,
-    /// Number of partial slabs by share of objects in use: first the empty
-    /// ones, then ten tenths, last the full ones. Null when the source cannot
-    /// see it.
+    /// Number of slabs by share of objects in use, where free ones in sheaves
+    /// and lists of CPUs count as in use: first the empty slabs, then ten
+    /// tenths, last the full ones. Null when the source cannot see it.
     occupancy: Option<[u64; 12]>,
     /// Bytes of memory held: slabs x pages of a slab x bytes of a page, or what
     /// the source itself prints. An upper bound, named in `approx`, where
