@@ -39,14 +39,15 @@ pub struct DemoSource {
 impl DemoSource {
     /// Starts the load and waits until it has warmed up.
     ///
-    /// `policy` is that of all caches but the five that are named after theirs.
+    /// `policy` is that of all caches but the five that are named after theirs;
+    /// without one they are as in the latest kernels ([`Policy::Sheaves`]).
     pub fn start(policy: Option<Policy>) -> Result<Self, Error> {
         let engine = Engine::new(EngineConfig {
             reserve: 256 << 20,
             limit: LIMIT,
             nodes: 2,
             decommit: Decommit::AfterMs(1000),
-            policy: policy.unwrap_or_default(),
+            policy: policy.unwrap_or(Policy::Sheaves),
             merge: false,
             // The same slab orders on every machine.
             cpus: 4,

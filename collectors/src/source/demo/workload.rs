@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use slabcore::{CacheBuilder, Engine, Error, Policy, Slabbed, TypedCache};
 
 /// How long the load runs at the most.
-pub(super) const TIME: Duration = Duration::from_secs(15 * 60);
+pub(super) const TIME: Duration = Duration::from_secs(10 * 60);
 /// Objects at which the leak stops.
 const LEAK_OBJECTS: usize = 400_000;
 /// Pause between two bursts of a thread.
@@ -256,7 +256,7 @@ impl Work for Service<'_> {
             _ => self.fragmented.churn(2, 400, random),
         }
         if self.leak.objects.len() < LEAK_OBJECTS {
-            self.leak.add(20);
+            self.leak.add(30);
         }
         if round == 0 {
             // Used once, then never again.
