@@ -94,7 +94,9 @@ fn a_policy_can_be_chosen_by_name() {
     let capacity = |option| {
         let report = json(&[option, "-q", "demo_session"]);
         assert_eq!(names(&report), ["demo_session"]);
-        report["caches"][0]["sheaf_capacity"].as_u64().unwrap()
+        report["caches"][0]["limits"]["sheaf_capacity"]
+            .as_u64()
+            .unwrap()
     };
     assert_eq!(capacity("--demo=classic"), 0);
     assert!(capacity("--demo=hybrid") > 0);
@@ -129,7 +131,7 @@ fn the_leak_grows_between_two_looks() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let document = valid("diff", &run.stdout);
     assert_eq!(document["warnings"], Value::Array(Vec::new()));
-    let rows = document["rows"].as_array().unwrap();
+    let rows = document["caches"].as_array().unwrap();
     let leak = rows.iter().find(|row| row["name"] == "demo_leak").unwrap();
     let grown = leak["objects"]["delta"].as_i64().unwrap();
     assert!(grown > 0, "{leak}");
