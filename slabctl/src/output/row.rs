@@ -47,7 +47,8 @@ pub(crate) struct CacheRow<'a> {
     /// Settings that bound what is kept free.
     limits: LimitsRow,
     /// Number of objects in use. Includes free ones parked in CPU slabs, CPU
-    /// partial lists, sheaves and barns.
+    /// partial lists, sheaves and barns; not those of the built-in engine,
+    /// which counts what is really in use.
     objects: Option<u64>,
     /// Number of objects the slabs have room for.
     total_objects: Option<u64>,
