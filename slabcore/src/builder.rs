@@ -287,7 +287,7 @@ impl<'a> CacheBuilder<'a> {
             name,
             object_size: self.layout.size() as u32,
             size: size as u32,
-            align: self.layout.align() as u32,
+            align: self.layout.align().max(8) as u32,
             link: geometry.link as u32,
             object_offset: geometry.object_offset as u32,
             magic: (1u64 << 32).div_ceil(size as u64),

@@ -93,6 +93,6 @@ pub use self::{
     pages::Decommit,
     policy::Policy,
     slot::MAX_SLOTS,
-    snapshot::{CacheSnapshot, EngineSnapshot, NodeSnapshot},
+    snapshot::{CacheSnapshot, EngineSnapshot, NodeSnapshot, SlotSnapshot},
     typed::{Slabbed, TypedCache},
 };

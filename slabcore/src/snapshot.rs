@@ -9,6 +9,7 @@ use crate::engine::{self, Engine};
 use crate::pages::{state, unpack};
 use crate::policy::Policy;
 use crate::slab::{NIL, Table};
+use crate::slot;
 use crate::stats::Counters;
 use crate::sync::Ordering::Relaxed;
 
@@ -28,6 +29,25 @@ pub struct NodeSnapshot {
     pub barn_full: u32,
     /// Empty arrays in the barn.
     pub barn_empty: u32,
+}
+
+/// What one slot holds of a cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SlotSnapshot {
+    /// Number of the slot. Number 1 is shared by threads without one.
+    pub slot: u32,
+    /// Slabs in hand: 0 or 1.
+    pub slab: u64,
+    /// Slabs on its list of partial slabs.
+    pub partial: u64,
+    /// Slabs that it owns and found full (hybrid).
+    pub full: u64,
+    /// Objects in its main array.
+    pub main: u64,
+    /// Objects in its second array.
+    pub spare: u64,
+    /// Its counters.
+    pub counters: Counters,
 }
 
 /// One cache.
@@ -77,6 +97,8 @@ pub struct CacheSnapshot {
     pub sheaf_objects: u64,
     /// The nodes.
     pub nodes: Vec<NodeSnapshot>,
+    /// The slots that hold something of the cache or have counted something.
+    pub slots: Vec<SlotSnapshot>,
     /// Slabs by occupancy as slabs see it: 0, up to 10 %, ..., below 100 %, full.
     pub occupancy: [u64; BUCKETS],
     /// Counters.
@@ -200,16 +222,40 @@ impl CacheCore {
             slabs_cpu_full: 0,
             sheaf_objects: 0,
             nodes,
+            slots: self.slots(),
             occupancy: [0; BUCKETS],
             counters,
         };
-        for row in self.used_rows() {
-            snapshot.cpu_slabs += u64::from(row.slab.load(Relaxed) != NIL);
-            snapshot.slabs_cpu_partial += u64::from(row.nr_partial.load(Relaxed));
-            snapshot.slabs_cpu_full += u64::from(row.nr_full.load(Relaxed));
-            snapshot.sheaf_objects +=
-                u64::from(row.n.load(Relaxed)) + u64::from(row.spare_n.load(Relaxed));
+        for slot in &snapshot.slots {
+            snapshot.cpu_slabs += slot.slab;
+            snapshot.slabs_cpu_partial += slot.partial;
+            snapshot.slabs_cpu_full += slot.full;
+            snapshot.sheaf_objects += slot.main + slot.spare;
         }
         snapshot
+    }
+
+    fn slots(&self) -> Vec<SlotSnapshot> {
+        let all = (slot::SHARED..slot::used()).map(|slot| {
+            let row = self.row(slot);
+            let mut counters = Counters::default();
+            counters.add_row(&row.stats);
+            SlotSnapshot {
+                slot,
+                slab: u64::from(row.slab.load(Relaxed) != NIL),
+                partial: u64::from(row.nr_partial.load(Relaxed)),
+                full: u64::from(row.nr_full.load(Relaxed)),
+                main: u64::from(row.n.load(Relaxed)),
+                spare: u64::from(row.spare_n.load(Relaxed)),
+                counters,
+            }
+        });
+        let unused = |of: &SlotSnapshot| {
+            *of == SlotSnapshot {
+                slot: of.slot,
+                ..SlotSnapshot::default()
+            }
+        };
+        all.filter(|of| !unused(of)).collect()
     }
 }

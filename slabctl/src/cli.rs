@@ -29,6 +29,7 @@ Examples:
   slabctl show dentry                     everything known about one cache
   slabctl diff --interval 10s             what grew in ten seconds
   slabctl capture slab.tar.zst            all slab state of this machine in one file
+  slabctl report --demo                   try it without root, on the built-in engine
   slabctl doctor                          what can be read here, and what to do about the rest
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 findings, 4 no such cache,
@@ -50,6 +51,14 @@ pub(crate) struct Global {
     /// Read /proc and /sys below this directory.
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
+    /// Look at the built-in engine under a bounded demonstration load instead
+    /// of a machine; needs no rights. A policy is that of most of its caches.
+    #[arg(long, global = true, value_enum, value_name = "POLICY", num_args = 0..=1, require_equals = true, conflicts_with_all = ["from", "root"])]
+    #[expect(
+        clippy::option_option,
+        reason = "not given, given alone, given with a policy"
+    )]
+    pub(crate) demo: Option<Option<DemoPolicy>>,
     /// Form of the output.
     #[arg(short = 'o', long = "output", global = true, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub(crate) format: Format,
@@ -100,6 +109,21 @@ impl Global {
     }
 }
 
+/// Policies of the built-in engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoPolicy {
+    /// Linux 2.6.22 to 3.1: a slab in hand.
+    Classic,
+    /// Linux 3.2 to 6.7: and a list of partial slabs for each CPU.
+    CpuPartial,
+    /// Linux 6.8 to 6.17: slabs on that list are frozen only when picked.
+    DelayedFreeze,
+    /// Linux 7.0: sheaves and barns, no slab in hand (the default).
+    Sheaves,
+    /// Sheaves in front of slabs that CPUs own.
+    Hybrid,
+}
+
 /// Forms of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -137,6 +161,14 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Write all slab state of this machine into one file.
     Capture(Capture),
+    /// Check the structures of the built-in engine while its load runs; goes with --demo.
+    #[command(after_help = "\
+Examples:
+  slabctl validate --demo
+  slabctl validate --demo=sheaves --json
+
+Exit status 3 when something is wrong. The kernel's own caches are not validated by slabctl.")]
+    Validate,
     /// What is readable here, what is missing, why, and what to do.
     Doctor,
     /// The JSON Schema of a machine-readable document.

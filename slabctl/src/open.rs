@@ -5,17 +5,48 @@ use std::path::Path;
 
 use collectors::Error;
 use collectors::model::{Cache, Snapshot, Warning, WarningCode};
+use collectors::source::demo::{DemoSource, Policy};
 use collectors::source::kernel::KernelSource;
 use collectors::source::tree::DirTree;
 use collectors::source::{Demand, Source, capture};
 
-use crate::cli::Global;
+use crate::cli::{DemoPolicy, Global};
 use crate::fail::{Failure, Status};
 use crate::output::text;
 
-/// The source: a capture, another root, or the running kernel.
+const DEMO: &str =
+    "figures are of the built-in engine under a demonstration load, not of this machine";
+const TRY_DEMO: &str = "or try it on the built-in engine: slabctl report --demo";
+
+/// The source: the built-in engine, a capture, another root, or the running kernel.
 pub(crate) fn source(global: &Global) -> Result<Box<dyn Source>, Failure> {
+    if let Some(policy) = global.demo {
+        return Ok(Box::new(demo(global, policy)?));
+    }
     at(global.from.as_deref(), global.root.as_deref())
+}
+
+/// The built-in engine under its load; says that it is no machine.
+pub(crate) fn demo(global: &Global, policy: Option<DemoPolicy>) -> Result<DemoSource, Failure> {
+    let source = DemoSource::start(policy.map(|policy| match policy {
+        DemoPolicy::Classic => Policy::Classic,
+        DemoPolicy::CpuPartial => Policy::CpuPartial,
+        DemoPolicy::DelayedFreeze => Policy::DelayedFreeze,
+        DemoPolicy::Sheaves => Policy::Sheaves,
+        DemoPolicy::Hybrid => Policy::Hybrid,
+    }))?;
+    if !global.quiet {
+        say(&format!("slabctl: note: {DEMO}"));
+    }
+    Ok(source)
+}
+
+/// Refuses `--demo` where it means nothing.
+pub(crate) fn no_demo(global: &Global, why: &str) -> Result<(), Failure> {
+    match global.demo {
+        Some(_) => Err(Failure::usage(why)),
+        None => Ok(()),
+    }
 }
 
 /// The source at a path, below another root, or the running kernel.
@@ -43,6 +74,7 @@ pub(crate) fn with_hints(error: Error) -> Failure {
             let failure = failure
                 .hint("the kernel lets only root read slab data: try `sudo slabctl ...`")
                 .hint("or read a saved file: slabctl report --from FILE");
+            let failure = failure.hint(TRY_DEMO);
             match memory_line() {
                 Some(line) => failure.hint(format!(
                     "from /proc/meminfo, which anybody may read: {line}"
@@ -50,9 +82,9 @@ pub(crate) fn with_hints(error: Error) -> Failure {
                 None => failure,
             }
         }
-        Status::Unavailable => {
-            failure.hint("slabctl doctor tells what this kernel offers and what is missing")
-        }
+        Status::Unavailable => failure
+            .hint("slabctl doctor tells what this kernel offers and what is missing")
+            .hint(TRY_DEMO),
         _ => failure,
     }
 }

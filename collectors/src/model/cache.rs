@@ -98,7 +98,7 @@ pub struct Cache {
     pub cpus: Vec<CpuPart>,
     /// Which layers gave anything.
     pub layers: LayerSet,
-    /// True occupancy of the partial slabs, from sources that can see it.
+    /// True occupancy of the slabs, from sources that can see it.
     pub occupancy: Option<Box<Occupancy>>,
     /// Event counters (CONFIG_SLUB_STATS, the engine).
     pub counters: Option<Box<Counters>>,

@@ -38,6 +38,7 @@ layers! {
     CrashKmem "crash-kmem" "Output of crash's kmem -s.",
     OomTable "oom-table" "The kernel log's table of unreclaimable slabs after an OOM kill.",
     AliasListing "alias-listing" "A listing of /sys/kernel/slab with its symbolic links.",
+    Engine "engine" "The built-in engine, which looks at itself.",
     Derived "derived" "Computed from other figures of the same cache.",
 }
 

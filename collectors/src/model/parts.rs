@@ -76,7 +76,8 @@ impl CpuPart {
     }
 }
 
-/// How full the partial slabs are: slabs by share of objects in use.
+/// How full the slabs are: slabs by share of objects in use, where free objects
+/// that a CPU keeps in sheaves or lists of its own count as in use.
 ///
 /// Bucket 0 is empty slabs, bucket 11 full ones, buckets 1 to 10 are tenths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,6 +11,8 @@ pub enum OriginKind {
     Kernel,
     /// A saved file or directory.
     Capture,
+    /// The built-in engine under a demonstration load.
+    Demo,
 }
 
 impl OriginKind {
@@ -19,6 +21,7 @@ impl OriginKind {
         match self {
             Self::Kernel => "kernel",
             Self::Capture => "capture",
+            Self::Demo => "demo",
         }
     }
 }

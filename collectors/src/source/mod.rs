@@ -4,6 +4,7 @@ pub mod archive;
 mod bomb;
 pub mod capture;
 pub mod demand;
+pub mod demo;
 pub mod detect;
 pub mod doctor;
 pub mod kernel;

@@ -23,6 +23,10 @@ pub(crate) fn run(context: &Context, args: &Capture) -> anyhow::Result<Status> {
                 .into(),
         );
     }
+    open::no_demo(
+        &context.global,
+        "capture reads a machine; --demo is none, and has no files to save",
+    )?;
     let stream = args.file.as_os_str() == "-";
     let form = if stream {
         if std::io::stdout().is_terminal() {

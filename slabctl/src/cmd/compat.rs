@@ -7,6 +7,7 @@ use std::path::Path;
 use collectors::source::Source;
 
 use super::Context;
+use crate::cli::Global;
 use crate::compat::{self, Tool};
 use crate::fail::{Failure, Status};
 use crate::open;
@@ -20,7 +21,7 @@ pub(crate) fn from_command(context: &Context, mut args: Vec<OsString>) -> anyhow
             .hint("slabinfo and slabtop are known")
             .into());
     };
-    run_with(tool, args, context.global.from.as_deref())
+    run_with(tool, args, Some(&context.global))
 }
 
 /// Called through a link.
@@ -28,9 +29,15 @@ pub(crate) fn run(tool: Tool, args: Vec<OsString>) -> anyhow::Result<Status> {
     run_with(tool, args, None)
 }
 
-fn run_with(tool: Tool, args: Vec<OsString>, from: Option<&Path>) -> anyhow::Result<Status> {
+fn run_with(tool: Tool, args: Vec<OsString>, global: Option<&Global>) -> anyhow::Result<Status> {
     let mut open = |path: Option<&Path>| -> anyhow::Result<Box<dyn Source>> {
-        Ok(open::at(path.or(from), None)?)
+        match global.filter(|global| path.is_none() && global.demo.is_some()) {
+            Some(demo) => Ok(open::source(demo)?),
+            None => Ok(open::at(
+                path.or(global.and_then(|global| global.from.as_deref())),
+                None,
+            )?),
+        }
     };
     let mut out = Context::out();
     let code = compat::run(

@@ -69,7 +69,7 @@ fn write(
     let mut out = Context::out();
     match context.global.format() {
         Format::Json => {
-            let live = |side: &Snapshot| side.origin.kind == OriginKind::Kernel;
+            let live = |side: &Snapshot| side.origin.kind != OriginKind::Capture;
             let now = (live(before) || live(after)).then(jiff::Timestamp::now);
             json::write(&mut out, &json_diff::document(before, after, diff, now))?;
         }
@@ -110,6 +110,10 @@ fn snapshots(
         return Err(Failure::usage("diff needs two captures, or --interval").into());
     };
     let global = &context.global;
+    open::no_demo(
+        global,
+        "diff --demo compares the built-in engine with itself: give --interval, no capture",
+    )?;
     if args.after.is_some() && (global.from.is_some() || global.root.is_some()) {
         return Err(Failure::usage(
             "the later side is given twice: as the second capture, and by --from or --root",

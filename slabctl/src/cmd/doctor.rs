@@ -13,6 +13,10 @@ use crate::output::{json, json_doctor, text};
 
 /// Runs the command.
 pub(crate) fn run(context: &Context) -> anyhow::Result<Status> {
+    open::no_demo(
+        &context.global,
+        "doctor looks at a machine or a capture; --demo is neither",
+    )?;
     let findings = match &context.global.from {
         Some(path) => doctor::capture(path).map_err(open::with_hints)?,
         None => doctor::machine(context.global.root.as_deref().unwrap_or("/".as_ref())),

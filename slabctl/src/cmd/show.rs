@@ -191,7 +191,10 @@ fn origin(cache: &Cache, column: &Column) -> &'static str {
         Some(layer) => layer.name(),
         // Text is read, not computed; only the best layer can have it.
         None if column.unit == Unit::Text => cache.layers.iter().next().map_or("", Layer::name),
-        None if CounterId::ALL.iter().any(|id| id.name() == column.key) => Layer::Sysfs.name(),
+        None if CounterId::ALL.iter().any(|id| id.name() == column.key) => {
+            let engine = cache.layers.contains(Layer::Engine);
+            if engine { Layer::Engine } else { Layer::Sysfs }.name()
+        }
         None => "computed",
     }
 }
@@ -342,6 +345,10 @@ fn remarks(
 /// Linux 6.18: main, spare and rcu_free sheaf, ten full ones in a barn); CPU
 /// slabs and CPU partial lists hold less than their slabs' objects.
 fn parked_at_most(cache: &Cache, snapshot: &Snapshot) -> Option<u64> {
+    if cache.origin(Quantity::Objects) == Some(Layer::Engine) {
+        // The engine counts only what is really in use.
+        return None;
+    }
     let value = |q| cache.get(q).map(|f| f.value);
     let sheaves = || {
         let capacity = value(Quantity::SheafCapacity).filter(|c| *c > 0)?;
@@ -393,16 +400,19 @@ fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Resul
     if cache.nodes.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(
-        [
-            "Node", "Slabs", "Partial", "Cpu", "Objects", "Total", "ObjPart",
-        ]
-        .map(Head::right)
-        .to_vec(),
-    );
+    let count = |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
+    let barns = cache.nodes.iter().any(|part| part.barn_full.is_some());
+    let mut heads = [
+        "Node", "Slabs", "Partial", "Cpu", "Objects", "Total", "ObjPart",
+    ]
+    .map(Head::right)
+    .to_vec();
+    if barns {
+        heads.extend(["Barn full", "Barn empty"].map(Head::right));
+    }
+    let mut table = Table::new(heads);
     for part in &cache.nodes {
-        let count = |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
-        table.row(vec![
+        let mut row = vec![
             Cell::text(part.node.0.to_string()),
             count(part.slabs.map(Slabs::get)),
             count(part.partial.map(Slabs::get)),
@@ -410,7 +420,11 @@ fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Resul
             count(part.objects.map(Objects::get)),
             count(part.total_objects.map(Objects::get)),
             count(part.objects_partial.map(Objects::get)),
-        ]);
+        ];
+        if barns {
+            row.extend([count(part.barn_full), count(part.barn_empty)]);
+        }
+        table.row(row);
     }
     writeln!(out)?;
     aligned(context, &table, out)
@@ -418,19 +432,26 @@ fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Resul
 
 fn cpus(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
     if !cache.cpus.is_empty() {
-        let mut table = Table::new(
-            ["CPU", "Partial slabs", "Free objects"]
-                .map(Head::right)
-                .to_vec(),
-        );
+        let count = |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
+        let sheaves = cache.cpus.iter().any(|part| part.sheaf_main.is_some());
+        let mut heads = ["CPU", "Partial slabs", "Free objects"]
+            .map(Head::right)
+            .to_vec();
+        if sheaves {
+            heads.extend(["Main sheaf", "Spare sheaf"].map(Head::right));
+        }
+        let mut table = Table::new(heads);
         for part in &cache.cpus {
-            let count =
-                |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
-            table.row(vec![
+            let mut row = vec![
                 Cell::text(part.cpu.0.to_string()),
                 count(part.slabs_cpu_partial.map(Slabs::get)),
                 count(part.objects_cpu_partial.map(Objects::get)),
-            ]);
+            ];
+            if sheaves {
+                let (main, spare) = (part.sheaf_main, part.sheaf_spare);
+                row.extend([main, spare].map(|v| count(v.map(Objects::get))));
+            }
+            table.row(row);
         }
         writeln!(out)?;
         aligned(context, &table, out)?;
@@ -463,6 +484,8 @@ fn sites(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
     let Some(sites) = &cache.sites else {
         let why = if cache.flags.is_set(Flag::StoreUser) {
             "recorded, but not in this source; slabctl capture --traces saves them".to_owned()
+        } else if cache.layers.contains(Layer::Engine) {
+            "not recorded under the demonstration load".to_owned()
         } else {
             let name = text::safe(&cache.name);
             format!("not recorded; boot with slab_debug=U,{name} to have them")

@@ -47,7 +47,8 @@ pub(crate) struct CacheRow<'a> {
     /// Settings that bound what is kept free.
     limits: LimitsRow,
     /// Number of objects in use. Includes free ones parked in CPU slabs, CPU
-    /// partial lists, sheaves and barns.
+    /// partial lists, sheaves and barns; not those of the built-in engine,
+    /// which counts what is really in use.
     objects: Option<u64>,
     /// Number of objects the slabs have room for.
     total_objects: Option<u64>,
@@ -64,9 +65,9 @@ pub(crate) struct CacheRow<'a> {
     /// Number of free objects on per-CPU partial lists; the kernel estimates
     /// it since 5.16.
     objects_cpu_partial: Option<u64>,
-    /// Number of partial slabs by share of objects in use: first the empty
-    /// ones, then ten tenths, last the full ones. Null when the source cannot
-    /// see it.
+    /// Number of slabs by share of objects in use, where free ones in sheaves
+    /// and lists of CPUs count as in use: first the empty slabs, then ten
+    /// tenths, last the full ones. Null when the source cannot see it.
     occupancy: Option<[u64; 12]>,
     /// Bytes of memory held: slabs x pages of a slab x bytes of a page, or what
     /// the source itself prints. An upper bound, named in `approx`, where

@@ -11,12 +11,13 @@ use serde_json::Value;
 use super::json::Report;
 use super::json_diff;
 use super::json_doctor::Doctor;
+use super::json_validate::Validation;
 use super::row::CacheRow;
 
 /// Names that [`schema`] knows: documents by the middle part of their
 /// `slabctl.NAME/1`, and `cache` and `diff-row` for a line of their JSON lines.
 pub(crate) const fn names() -> &'static [&'static str] {
-    &["report", "cache", "diff", "diff-row", "doctor"]
+    &["report", "cache", "diff", "diff-row", "validate", "doctor"]
 }
 
 /// The schema of document `name`; `None` when there is no such document.
@@ -26,6 +27,7 @@ pub(crate) fn schema(name: &str) -> Option<Value> {
         "cache" => of::<CacheRow>(),
         "diff" => of::<json_diff::Document>(),
         "diff-row" => of::<json_diff::Row>(),
+        "validate" => of::<Validation>(),
         "doctor" => of::<Doctor>(),
         _ => return None,
     };

@@ -164,7 +164,7 @@ impl Source for KernelSource {
         match self.kind {
             OriginKind::Kernel if self.detail == "/" => "running kernel".to_owned(),
             OriginKind::Kernel => format!("kernel files below {}", self.detail),
-            OriginKind::Capture => self.detail.clone(),
+            OriginKind::Capture | OriginKind::Demo => self.detail.clone(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use collectors::columns::Row;
-use collectors::model::{CallSite, Flag, SiteKind};
+use collectors::model::{CallSite, Flag, Layer, SiteKind};
 
 use crate::cli::Format;
 use crate::cmd::Context;
@@ -38,8 +38,11 @@ pub(super) fn write(
         return Ok(());
     }
     let recorded = |row: &Row<'_>| row.cache.flags.is_set(Flag::StoreUser);
+    let of_engine = |row: &Row<'_>| row.cache.layers.contains(Layer::Engine);
     context.note(if chosen.rows.iter().any(recorded) {
         "call sites are recorded, but not in this source: slabctl capture --traces saves them"
+    } else if chosen.rows.iter().any(of_engine) {
+        "no call sites here: they are not recorded under the demonstration load"
     } else {
         "no call sites here: caches record them only when booted with slab_debug=U (or slab_debug=U,CACHE)"
     });

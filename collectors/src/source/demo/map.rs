@@ -1,0 +1,160 @@
+//! The engine's snapshot in the model.
+//!
+//! `objects` are those really in use: the engine counts every object handed
+//! out and taken back. Free ones that slots keep are in the CPU and node parts.
+//! Slots stand for processors, by their number. Counters that the kernel does
+//! not have are left out.
+
+use jiff::Timestamp;
+use slabcore::{CacheSnapshot, EngineSnapshot, NodeSnapshot, Policy, SlotSnapshot};
+
+use crate::analysis::consistency;
+use crate::model::{
+    Allocator, Cache, CacheId, Counter, CounterId, Counters, CpuId, CpuPart, Ctor, Era, Flag,
+    Layer, MemInfo, NodeId, NodePart, Objects, Occupancy, Origin, OriginKind, Quantity, Slabs,
+    Snapshot, System, Warning, WarningCode, Warnings,
+};
+
+use super::workload::TIME;
+
+/// Bytes of the engine's pages (`slabcore`: its glossary).
+const PAGE_SIZE: u64 = 4096;
+
+pub(super) fn snapshot(engine: &EngineSnapshot, detail: String, ended: bool) -> Snapshot {
+    let mut warnings = Warnings::default();
+    if ended {
+        warnings.push(Warning::new(
+            WarningCode::Note,
+            format!(
+                "the demonstration load ended after {} minutes; nothing changes any more",
+                TIME.as_secs() / 60
+            ),
+        ));
+    }
+    let caches = engine.caches.iter().zip(0..);
+    let mut snapshot = Snapshot {
+        origin: Origin {
+            kind: OriginKind::Demo,
+            detail,
+            taken_at: Some(Timestamp::now()),
+            layers: Vec::new(),
+        },
+        system: system(engine),
+        caches: caches.map(|(of, id)| cache(of, CacheId(id))).collect(),
+        warnings,
+    };
+    snapshot.describe_layers(&[(Layer::Engine, "engine".to_owned())]);
+    let found = consistency::check(&snapshot);
+    snapshot.warnings.append(found);
+    snapshot
+}
+
+fn system(engine: &EngineSnapshot) -> System {
+    let slots = engine.caches.iter().flat_map(|of| &of.slots);
+    let slots: std::collections::BTreeSet<u32> = slots.map(|of| of.slot).collect();
+    let nodes = engine.caches.first().map(|of| of.nodes.len());
+    let host = rustix::system::uname();
+    System {
+        hostname: Some(host.nodename().to_string_lossy().into_owned()),
+        kernel: Some(concat!("slabcore ", env!("CARGO_PKG_VERSION")).to_owned()),
+        page_size: PAGE_SIZE,
+        page_size_assumed: false,
+        cpus: u32::try_from(slots.len()).ok(),
+        nodes: nodes.and_then(|n| u32::try_from(n).ok()),
+        era: Era::Unknown,
+        allocator: Allocator::Unknown,
+        meminfo: MemInfo::default(),
+        vmstat: std::collections::BTreeMap::new(),
+        cmdline: None,
+        config: std::collections::BTreeMap::new(),
+    }
+}
+
+fn cache(of: &CacheSnapshot, id: CacheId) -> Cache {
+    let mut cache = Cache::new(id, &*of.name);
+    for (quantity, value) in figures(of) {
+        cache.set_exact(quantity, value, Layer::Engine);
+    }
+    // No cache of the load is merged, debugged or constructed.
+    cache.aliases = Some(Vec::new());
+    cache.ctor = Ctor::None;
+    for flag in Flag::ALL {
+        cache.flags.put(*flag, false);
+    }
+    cache.nodes = of.nodes.iter().zip(0..).map(node).collect();
+    cache.cpus = of.slots.iter().map(cpu).collect();
+    cache.occupancy = Some(Box::new(Occupancy(of.occupancy)));
+    cache.counters = Some(Box::new(counters(of)));
+    cache
+}
+
+fn figures(of: &CacheSnapshot) -> [(Quantity, u64); 16] {
+    let arrays = matches!(of.policy, Some(Policy::Sheaves | Policy::Hybrid));
+    let sheaves = if arrays { of.sheaf_capacity } else { 0 };
+    let on_cpus = of.cpu_slabs + of.slabs_cpu_partial + of.slabs_cpu_full;
+    [
+        (Quantity::ObjectSize, of.object_size.into()),
+        (Quantity::SlabSize, of.slab_size.into()),
+        (Quantity::ObjsPerSlab, of.objs_per_slab.into()),
+        (Quantity::Order, of.order.into()),
+        (
+            Quantity::PagesPerSlab,
+            1u64.checked_shl(of.order).unwrap_or(0),
+        ),
+        (Quantity::Align, of.align.into()),
+        (Quantity::MinPartial, of.min_partial.into()),
+        (Quantity::CpuPartial, of.cpu_partial.into()),
+        (Quantity::SheafCapacity, sheaves.into()),
+        (Quantity::Objects, of.objects),
+        (Quantity::TotalObjects, of.total_objects),
+        (Quantity::Slabs, of.slabs),
+        (Quantity::Partial, of.partial),
+        // As on most kernels, with the lists of the CPUs.
+        (Quantity::CpuSlabs, on_cpus),
+        (Quantity::SlabsCpuPartial, of.slabs_cpu_partial),
+        (Quantity::AliasCount, of.aliases.into()),
+    ]
+}
+
+fn node((of, number): (&NodeSnapshot, u32)) -> NodePart {
+    NodePart {
+        slabs: Some(Slabs(of.slabs)),
+        total_objects: Some(Objects(of.total_objects)),
+        partial: Some(Slabs(of.partial)),
+        barn_full: Some(of.barn_full.into()),
+        barn_empty: Some(of.barn_empty.into()),
+        ..NodePart::new(NodeId(number))
+    }
+}
+
+fn cpu(of: &SlotSnapshot) -> CpuPart {
+    CpuPart {
+        slabs_cpu_partial: Some(Slabs(of.partial)),
+        sheaf_main: Some(Objects(of.main)),
+        sheaf_spare: Some(Objects(of.spare)),
+        ..CpuPart::new(CpuId(of.slot))
+    }
+}
+
+fn counters(of: &CacheSnapshot) -> Counters {
+    let mut list: Vec<Counter> = Vec::new();
+    for (place, (name, total)) in of.counters.iter().enumerate() {
+        let Some(id) = CounterId::from_name(name) else {
+            continue;
+        };
+        let cpus = of.slots.iter().filter_map(|slot| {
+            let (_, value) = slot.counters.iter().nth(place)?;
+            // Lists of the kernel leave zeros out. One of more than 32 bits is left out too:
+            // the list then does not add up, and the sum is taken.
+            let value = u32::try_from(value).ok().filter(|value| *value > 0)?;
+            Some((CpuId(slot.slot), value))
+        });
+        list.push(Counter {
+            id,
+            total,
+            cpus: cpus.collect(),
+        });
+    }
+    list.sort_by_key(|counter| counter.id);
+    Counters(list)
+}

@@ -1,0 +1,125 @@
+//! The built-in engine under a demonstration load, for machines whose kernel
+//! cannot be read and for trying things out.
+//!
+//! Source of truth: the engine's view of itself (`slabcore::Engine::snapshot`).
+//! The load is held between two bursts while figures are read, so they are all
+//! of one moment and exact. They say nothing about the machine.
+
+mod map;
+mod verdict;
+mod workload;
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, JoinHandle};
+
+use slabcore::{Decommit, Engine, EngineConfig};
+
+use super::{Demand, Source};
+use crate::error::Error;
+use crate::model::Snapshot;
+
+pub use slabcore::Policy;
+pub use verdict::{Fault, Verdict};
+use workload::Control;
+
+/// Bytes that the engine may use.
+const LIMIT: u64 = 64 << 20;
+
+/// An engine of its own and the threads that use it.
+///
+/// Dropping it ends the threads and gives all memory back.
+#[derive(Debug)]
+pub struct DemoSource {
+    engine: Engine,
+    control: Arc<Control>,
+    load: Option<JoinHandle<()>>,
+}
+
+impl DemoSource {
+    /// Starts the load and waits until it has warmed up.
+    ///
+    /// `policy` is that of all caches but the five that are named after theirs;
+    /// without one they are as in the latest kernels ([`Policy::Sheaves`]).
+    pub fn start(policy: Option<Policy>) -> Result<Self, Error> {
+        let engine = Engine::new(EngineConfig {
+            reserve: 256 << 20,
+            limit: LIMIT,
+            nodes: 2,
+            decommit: Decommit::AfterMs(1000),
+            policy: policy.unwrap_or(Policy::Sheaves),
+            merge: false,
+            // The same slab orders on every machine.
+            cpus: 4,
+        })
+        .map_err(unavailable)?;
+        let control = Arc::new(Control::default());
+        let (ready, warm) = sync_channel(1);
+        let shared = (engine.clone(), Arc::clone(&control));
+        let load = thread::Builder::new()
+            .name("demo".to_owned())
+            .spawn(move || workload::run(&shared.0, &shared.1, &ready))
+            .map_err(unavailable)?;
+        let source = Self {
+            engine,
+            control,
+            load: Some(load),
+        };
+        match warm.recv() {
+            Ok(Ok(())) => Ok(source),
+            Ok(Err(error)) => Err(unavailable(error)),
+            Err(_) => Err(unavailable("its threads could not be started")),
+        }
+    }
+
+    /// Checks the engine's structures several times while the load runs without pauses.
+    pub fn validate(&self) -> Verdict {
+        self.control.hurry(true);
+        let verdict = verdict::look(&self.engine);
+        self.control.hurry(false);
+        verdict
+    }
+}
+
+fn unavailable(why: impl std::fmt::Display) -> Error {
+    Error::Unavailable {
+        what: "the built-in engine".to_owned(),
+        why: why.to_string(),
+    }
+}
+
+impl Drop for DemoSource {
+    fn drop(&mut self) {
+        self.control.stop();
+        if let Some(load) = self.load.take() {
+            // A panic there was printed when it happened.
+            let _ = load.join();
+        }
+    }
+}
+
+impl Source for DemoSource {
+    fn describe(&self) -> String {
+        "built-in engine under a demonstration load".to_owned()
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    /// Everything is given whatever `demand` asks for: it costs no system call.
+    fn sample(&mut self, _: &Demand) -> Result<Snapshot, Error> {
+        let engine = {
+            let _held = self.control.hold();
+            self.engine.snapshot()
+        };
+        Ok(map::snapshot(
+            &engine,
+            self.describe(),
+            self.control.ended(),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;
