@@ -5,6 +5,7 @@
 //! pages. Nothing is allocated from the global allocator.
 
 use crate::core::{CacheCore, Cx, MAX_NODES};
+use crate::debug::operation::{OnFault, Report};
 use crate::pages::{Decommit, Pages, state, unpack};
 use crate::policy::{self, Policy};
 use crate::slab::{NIL, Table};
@@ -33,6 +34,12 @@ pub struct EngineConfig {
     pub merge: bool,
     /// Processors that the slab order counts; 0 asks the system.
     pub cpus: u32,
+    /// Debugging of caches that do not say, in the syntax of the kernel's `slab_debug`.
+    pub debug: Option<&'static str>,
+    /// Where reports of debug caches go.
+    pub report: Report,
+    /// What happens after a report.
+    pub on_fault: OnFault,
 }
 
 impl Default for EngineConfig {
@@ -52,6 +59,9 @@ impl EngineConfig {
             policy: Policy::Hybrid,
             merge: false,
             cpus: 0,
+            debug: None,
+            report: Report::Stderr,
+            on_fault: OnFault::Quarantine,
         }
     }
 }
@@ -103,6 +113,10 @@ pub(crate) struct EngineCore {
     /// Bytes asked for by large objects, and their number.
     pub large_bytes: AtomicU64,
     pub large_count: AtomicU64,
+    /// Reports made so far.
+    pub faults: AtomicU64,
+    /// Region of the stack depot, made with the first cache that tracks.
+    pub depot: AtomicUsize,
     next: AtomicUsize,
 }
 
@@ -147,6 +161,8 @@ impl EngineCore {
             meta_chunks: AtomicUsize::new(0),
             large_bytes: AtomicU64::new(0),
             large_count: AtomicU64::new(0),
+            faults: AtomicU64::new(0),
+            depot: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
         };
         let at = at as *mut Self;

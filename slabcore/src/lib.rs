@@ -87,6 +87,10 @@ pub mod validate;
 pub use self::{
     builder::CacheBuilder,
     cache::{Cache, Leak},
+    debug::{
+        flags::DebugFlags,
+        operation::{OnFault, Report},
+    },
     engine::{Address, Engine, EngineConfig, Error},
     global::SlabAlloc,
     large::Large,

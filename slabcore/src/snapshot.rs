@@ -79,6 +79,10 @@ pub struct CacheSnapshot {
     pub nodes: Vec<NodeSnapshot>,
     /// Slabs by occupancy as slabs see it: 0, up to 10 %, ..., below 100 %, full.
     pub occupancy: [u64; BUCKETS],
+    /// Reports about the cache, if it is a debug cache.
+    pub faults: u64,
+    /// Objects that are kept out of use because of damage.
+    pub quarantined: u64,
     /// Counters.
     pub counters: Counters,
 }
@@ -161,6 +165,7 @@ impl Engine {
 impl CacheCore {
     fn snapshot(&self) -> CacheSnapshot {
         let counters = self.counters();
+        let (faults, quarantined) = self.hooks.map_or((0, 0), |hooks| hooks.counts());
         let nodes: Vec<_> = self
             .nodes
             .iter()
@@ -201,6 +206,8 @@ impl CacheCore {
             sheaf_objects: 0,
             nodes,
             occupancy: [0; BUCKETS],
+            faults,
+            quarantined,
             counters,
         };
         for row in self.used_rows() {

@@ -1,0 +1,626 @@
+//! Debugging of one cache: what its bytes are, what is checked when, what is reported.
+//!
+//! Source of truth: `alloc_debug_processing`, `free_debug_processing`, `check_object` and their callers in `mm/slub.c`,
+//! Linux 6.12. Differences: only the damaged object goes out of use, not its whole slab; and a free list that was cut
+//! has its lost objects put out of use.
+//!
+//! Rules of the unsafe code: the node's lock is held. A slot that is free, or that its user is giving back, is nobody
+//! else's and may be a slice; a live one is read through [`raw`] only.
+
+use core::fmt::{self, Write};
+
+use super::check::{self, Damage, LinkRule, check_and_restore, check_object};
+use super::depot::StackDepot;
+use super::flags::DebugFlags;
+use super::layout::{LayoutSpec, ObjectLayout};
+use super::operation::{OnFault, Operation, now_ns, thread_name};
+use super::poison::{self, State};
+use super::quarantine::{Held, Quarantine};
+use super::raw;
+use super::reason::{Fix, Reason};
+use super::report::{
+    Addresses, NOT_TAINTED, ObjectView, Reporter, SlabView, TAINTED, Trace, write_banner,
+};
+use super::track::{Track, TrackKind};
+use crate::engine::EngineCore;
+use crate::hooks::{DebugHooks, Misplaced, ObjectRef, SlabRef, Verdict};
+use crate::slab::NONE;
+use crate::sync::{AtomicU64, Ordering::Relaxed};
+use crate::validate::{Bytes, Fault};
+
+/// Bytes for the stacks of an engine's debug caches; only what is used is touched.
+const DEPOT_BYTES: usize = 8 << 20;
+/// Upper bytes of the word that the link is the lowest two bytes of, where the word is not part of the object.
+const LINK_PATTERN: u64 = 0x5a5a_5a5a_5a5a_0000;
+const NODE_NAMES: [&str; crate::core::MAX_NODES] = [
+    "node=0", "node=1", "node=2", "node=3", "node=4", "node=5", "node=6", "node=7",
+];
+
+/// Which words hold a good link.
+#[derive(Debug, Clone, Copy)]
+struct LinkOf {
+    objects: u16,
+    outside: bool,
+    /// What stands there now, so that a repair of the upper bytes keeps the link.
+    now: u16,
+}
+
+impl LinkOf {
+    fn fits(&self, link: u16) -> bool {
+        link == NONE || link < self.objects
+    }
+}
+
+impl LinkRule for LinkOf {
+    fn is_valid(&self, stored: u64) -> bool {
+        self.fits(stored as u16) && (!self.outside || stored & !0xffff == LINK_PATTERN)
+    }
+    fn end(&self) -> u64 {
+        let link = if self.fits(self.now) { self.now } else { NONE };
+        LINK_PATTERN | u64::from(link)
+    }
+}
+
+/// The hooks of one cache.
+pub(crate) struct DebugCache {
+    name: &'static str,
+    layout: ObjectLayout,
+    engine: &'static EngineCore,
+    depot: Option<StackDepot<'static>>,
+    quarantine: Quarantine,
+    faults: AtomicU64,
+}
+
+impl fmt::Debug for DebugCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DebugCache")
+            .field("name", &self.name)
+            .field("layout", &self.layout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The stacks of an engine; the caller holds the table lock.
+fn depot_of(engine: &'static EngineCore) -> Option<StackDepot<'static>> {
+    let known = engine.depot.load(Relaxed);
+    let at = match known {
+        0 => engine.meta(DEPOT_BYTES, 64)?,
+        at => at,
+    };
+    // SAFETY: zeroed metadata of that size, kept as long as the engine and used as atomics only.
+    let region = unsafe {
+        std::slice::from_raw_parts(at as *const AtomicU64, DEPOT_BYTES / size_of::<u64>())
+    };
+    if known == 0 {
+        engine.depot.store(at, Relaxed);
+        return StackDepot::create(region);
+    }
+    StackDepot::attach(region)
+}
+
+impl DebugCache {
+    /// Hooks in the engine's metadata; `None` if memory is short or no such layout exists.
+    pub fn make(
+        engine: &'static EngineCore,
+        name: &'static str,
+        spec: LayoutSpec,
+    ) -> Option<&'static Self> {
+        let this = Self {
+            name,
+            layout: spec.layout().ok()?,
+            engine,
+            depot: None,
+            quarantine: Quarantine::new(),
+            faults: AtomicU64::new(0),
+        };
+        let depot = spec.flags.contains(DebugFlags::STORE_USER);
+        let depot = if depot { depot_of(engine) } else { None };
+        let at = engine.meta(size_of::<Self>(), align_of::<Self>())? as *mut Self;
+        // SAFETY: fresh metadata of the right size and alignment, kept as long as the engine.
+        unsafe {
+            at.write(Self { depot, ..this });
+            Some(&*at)
+        }
+    }
+
+    fn has(&self, flag: DebugFlags) -> bool {
+        self.layout.flags().contains(flag)
+    }
+
+    fn address(&self, slab: &SlabRef, index: u16) -> usize {
+        slab.address + usize::from(index) * self.layout.slab_size() + self.layout.object_at()
+    }
+
+    fn object_address(&self, object: &ObjectRef) -> usize {
+        object.slot + self.layout.object_at()
+    }
+
+    /// An index as reports show it: the object's address, or 0.
+    fn pointer(&self, slab: &SlabRef, index: u16) -> u64 {
+        if index < slab.objects {
+            self.address(slab, index) as u64
+        } else {
+            0
+        }
+    }
+
+    fn links(&self, objects: u16, slot: &[u8]) -> LinkOf {
+        LinkOf {
+            objects,
+            outside: self.layout.free_pointer_outside(),
+            now: poison::free_pointer(slot, &self.layout) as u16,
+        }
+    }
+
+    /// The bytes of a slot that no user has, or whose user is giving it back.
+    fn slot<'s>(&self, object: &ObjectRef) -> &'s mut [u8] {
+        // SAFETY: by the rules of this file: the node's lock is held (or the slab is new), and the slot is free or being
+        // freed. Hooks make one such slice at a time.
+        unsafe { std::slice::from_raw_parts_mut(object.slot as *mut u8, self.layout.slab_size()) }
+    }
+
+    /// Writes a report, if there is something to report.
+    fn report(
+        &self,
+        op: &mut Operation,
+        slab: &SlabRef,
+        write: impl FnOnce(&Reporter<'_>, &mut dyn Write) -> fmt::Result,
+    ) {
+        let tainted = self.engine.faults.fetch_add(1, Relaxed) > 0;
+        self.faults.fetch_add(1, Relaxed);
+        op.fault = true;
+        self.write(op, slab, tainted, write);
+    }
+
+    fn write(
+        &self,
+        op: &mut Operation,
+        slab: &SlabRef,
+        tainted: bool,
+        write: impl FnOnce(&Reporter<'_>, &mut dyn Write) -> fmt::Result,
+    ) {
+        let mut name = [0; 16];
+        let track = op.track;
+        let (text, frames, _) = op.parts();
+        let trace = (!frames.is_empty()).then(|| Trace {
+            cpu: track.cpu,
+            thread: track.thread,
+            name: thread_name(&mut name),
+            frames,
+        });
+        let reporter = Reporter {
+            cache: self.name,
+            taint: if tainted { TAINTED } else { NOT_TAINTED },
+            slab: SlabView {
+                descriptor: slab.descriptor as u64,
+                memory: slab.address as u64,
+                objects: u32::from(slab.objects),
+                used: u32::from(slab.inuse),
+                free_pointer: self.pointer(slab, slab.head),
+                flags: u64::from(slab.node) << 8,
+                flag_names: NODE_NAMES.get(slab.node as usize).unwrap_or(&"node=?"),
+            },
+            depot: self.depot,
+            symbols: &Addresses,
+            now_ns: now_ns(),
+            trace,
+        };
+        // Writing to a text does not fail; what does not fit is cut.
+        let _ = write(&reporter, text);
+    }
+
+    fn view<'v>(&'v self, object: &ObjectRef, slot: &'v [u8]) -> ObjectView<'v> {
+        ObjectView {
+            slot,
+            slot_at: object.slot - object.slab,
+            layout: &self.layout,
+            free_pointer: self.pointer(&object.of, poison::free_pointer(slot, &self.layout) as u16),
+            before: &[],
+        }
+    }
+
+    /// Checks a slot of ours in a state, repairs and reports; gives the number of damaged parts.
+    fn check(
+        &self,
+        object: &ObjectRef,
+        slot: &mut [u8],
+        state: State,
+        op: &mut Operation,
+    ) -> usize {
+        let links = self.links(object.objects, slot);
+        let mut first = true;
+        check_and_restore(slot, state, &self.layout, &links, |damage, slot| {
+            let view = self.view(object, slot);
+            self.report(op, &object.of, |to, out| {
+                to.damage(out, damage, &view, first)
+            });
+            first = false;
+        })
+    }
+
+    fn not_freed(&self, op: &mut Operation, slab: &SlabRef, pointer: usize) {
+        let pointer = pointer as u64;
+        self.write(op, slab, true, |to, out| {
+            to.fix(out, Fix::NotFreed { pointer })
+        });
+    }
+
+    fn trace_operation(
+        &self,
+        op: &mut Operation,
+        object: &ObjectRef,
+        slot: &[u8],
+        kind: TrackKind,
+    ) {
+        if self.has(DebugFlags::TRACE) {
+            let view = self.view(object, slot);
+            let tainted = self.engine.faults.load(Relaxed) > 0;
+            self.write(op, &object.of, tainted, |to, out| {
+                to.operation(out, kind, &view)
+            });
+        }
+    }
+
+    /// Makes a slot look handed out, which is what objects out of use look like.
+    fn retire(&self, object: &ObjectRef, slot: &mut [u8]) {
+        poison::on_alloc(slot, &self.layout, self.layout.object_size());
+        self.quarantine
+            .put(self.engine, self.object_address(object), Held::Out);
+    }
+
+    /// Checks one slot beside its user; the damage is repaired in place.
+    fn check_beside(
+        &self,
+        object: &ObjectRef,
+        state: State,
+        op: &mut Operation,
+        tell: &mut dyn FnMut(Fault),
+    ) {
+        let size = self.layout.slab_size();
+        let mut first = true;
+        // As often as a slot has parts that can be damaged.
+        for _ in 0..8 {
+            let mut scratch = std::mem::take(&mut op.scratch);
+            let (guards, whole) = scratch.pair(size);
+            let found = self.look(object, state, guards);
+            if let Some((damage, fault)) = found {
+                // SAFETY: the slot is mapped and the node's lock is held; the bytes are for showing only.
+                let all = unsafe {
+                    raw::copy_guards(object.slot as *const u8, State::Free, &self.layout, whole)
+                };
+                if let Some(all) = all {
+                    let view = self.view(object, all);
+                    self.report(op, &object.of, |to, out| {
+                        to.damage(out, &damage, &view, first)
+                    });
+                }
+                // SAFETY: the damage was found in this slot, under the lock that is still held.
+                unsafe { raw::restore(&damage, object.slot as *mut u8) };
+                tell(fault);
+            }
+            op.scratch = scratch;
+            if found.is_none() {
+                break;
+            }
+            if first {
+                self.quarantine
+                    .put(self.engine, self.object_address(object), Held::Pending);
+            }
+            first = false;
+        }
+    }
+
+    fn look(&self, object: &ObjectRef, state: State, into: &mut [u8]) -> Option<(Damage, Fault)> {
+        // SAFETY: the slot is mapped and the node's lock is held.
+        let copy =
+            unsafe { raw::copy_guards(object.slot as *const u8, state, &self.layout, into) }?;
+        let damage = check_object(copy, state, &self.layout, &self.links(object.objects, copy))?;
+        let fault = Fault::Bytes(Bytes {
+            object: object.index,
+            part: damage.kind(),
+            offset: damage.from_object(&self.layout),
+            len: damage.len(),
+            expected: damage.expected(),
+            found: *damage.found(),
+            allocated: Track::load(copy, &self.layout, TrackKind::Allocated),
+            freed: Track::load(copy, &self.layout, TrackKind::Freed),
+        });
+        Some((damage, fault))
+    }
+
+    /// Checks what is behind the last object, which is nobody's.
+    fn check_tail(&self, slab: &SlabRef, op: &mut Operation, tell: &mut dyn FnMut(Fault)) {
+        let tail_at = usize::from(slab.objects) * self.layout.slab_size();
+        let Some(len) = slab.bytes.checked_sub(tail_at) else {
+            return;
+        };
+        // SAFETY: the rest of the slab's memory, which belongs to no object; the node's lock is held.
+        let tail =
+            unsafe { std::slice::from_raw_parts((slab.address + tail_at) as *const u8, len) };
+        if check::check_slab_padding(tail, 0, &self.layout).is_none() {
+            return;
+        }
+        // Offsets are told from the slab's start, so the tail is looked at in its place.
+        let mut scratch = std::mem::take(&mut op.scratch);
+        let (whole, _) = scratch.pair(slab.bytes);
+        if let Some(place) = whole.get_mut(tail_at..) {
+            place.copy_from_slice(tail);
+        }
+        let damage = check::check_slab_padding(whole, usize::from(slab.objects), &self.layout);
+        if let Some(damage) = damage {
+            self.report(op, slab, |to, out| {
+                to.slab_padding(out, &damage, whole.get(tail_at..).unwrap_or(&[]), tail_at)
+            });
+            // SAFETY: the damage lies in the tail of this slab.
+            unsafe { raw::restore(&damage, slab.address as *mut u8) };
+            tell(Fault::Bytes(Bytes {
+                object: NONE,
+                part: damage.kind(),
+                offset: damage.first().cast_signed(),
+                len: damage.len(),
+                expected: damage.expected(),
+                found: *damage.found(),
+                allocated: None,
+                freed: None,
+            }));
+        }
+        op.scratch = scratch;
+    }
+
+    fn object_ref(&self, slab: &SlabRef, index: u16) -> ObjectRef {
+        let size = self.layout.slab_size();
+        ObjectRef {
+            slab: slab.address,
+            slab_bytes: slab.bytes,
+            index,
+            objects: slab.objects,
+            slot: slab.address + usize::from(index) * size,
+            slot_bytes: size,
+            of: *slab,
+        }
+    }
+
+    /// True if all bytes of a range of a slot have a value. The bytes are no user's.
+    fn all(&self, object: &ObjectRef, range: core::ops::Range<usize>, value: u8) -> bool {
+        range.into_iter().all(|at| {
+            // SAFETY: the layout's ranges lie in the slot, which is mapped.
+            unsafe { (object.slot as *const u8).add(at).read_volatile() == value }
+        })
+    }
+
+    fn shows(&self, object: &ObjectRef, state: State) -> bool {
+        self.has(DebugFlags::RED_ZONE)
+            && self.all(object, 0..self.layout.object_at(), state.red())
+            && self.all(object, self.layout.right(), state.red())
+    }
+}
+
+impl DebugHooks for DebugCache {
+    fn slot_bytes(&self, _: usize, _: usize) -> usize {
+        self.layout.slab_size()
+    }
+
+    fn object_offset(&self, _: usize, _: usize) -> usize {
+        self.layout.object_at()
+    }
+
+    fn link_offset(&self, _: usize, _: usize) -> usize {
+        self.layout.free_pointer().start
+    }
+
+    fn begin(&self, op: &mut Operation) {
+        if self.has(DebugFlags::STORE_USER) || self.has(DebugFlags::TRACE) {
+            op.identify(self.depot.as_ref(), crate::cache::is_entry);
+        }
+    }
+
+    fn end(&self, op: &mut Operation) {
+        op.send(self.engine.config.report);
+        if op.fault && self.engine.config.on_fault == OnFault::Abort {
+            std::process::abort();
+        }
+    }
+
+    fn walks_lists(&self) -> bool {
+        self.has(DebugFlags::CONSISTENCY)
+    }
+
+    fn on_new(&self, object: &ObjectRef) {
+        if object.index == 0 {
+            // SAFETY: the slab is new and nobody else's, and its memory is that large.
+            let slab = unsafe {
+                std::slice::from_raw_parts_mut(object.slab as *mut u8, object.slab_bytes)
+            };
+            poison::init_slab(slab, usize::from(object.objects), &self.layout);
+            self.quarantine
+                .forget(object.slab..object.slab + object.slab_bytes);
+        }
+        if self.layout.free_pointer_outside() {
+            let word = LINK_PATTERN | u64::from(NONE);
+            poison::set_free_pointer(self.slot(object), &self.layout, word);
+        }
+    }
+
+    fn on_alloc(&self, object: &ObjectRef, requested: usize, op: &mut Operation) -> Verdict {
+        let slot = self.slot(object);
+        let known = self.quarantine.find(self.object_address(object));
+        let damaged =
+            self.has(DebugFlags::CONSISTENCY) && self.check(object, slot, State::Free, op) > 0;
+        if known.is_some() || damaged {
+            self.retire(object, slot);
+            return Verdict::Quarantine;
+        }
+        poison::on_alloc(slot, &self.layout, requested);
+        op.track.store(slot, &self.layout, TrackKind::Allocated);
+        self.trace_operation(op, object, slot, TrackKind::Allocated);
+        Verdict::Fine
+    }
+
+    fn on_free(&self, object: &ObjectRef, listed: bool, op: &mut Operation) -> Verdict {
+        let address = self.object_address(object);
+        let slot = self.slot(object);
+        let known = self.quarantine.find(address);
+        if listed || known == Some(Held::Out) {
+            let view = self.view(object, slot);
+            self.report(op, &object.of, |to, out| {
+                to.object(out, Reason::AlreadyFree, &view)
+            });
+            self.not_freed(op, &object.of, address);
+            return Verdict::Refuse;
+        }
+        let damaged =
+            self.has(DebugFlags::CONSISTENCY) && self.check(object, slot, State::Live, op) > 0;
+        self.trace_operation(op, object, slot, TrackKind::Freed);
+        if damaged {
+            self.not_freed(op, &object.of, address);
+        }
+        if damaged || known.is_some() {
+            op.track.store(slot, &self.layout, TrackKind::Freed);
+            self.retire(object, slot);
+            return Verdict::Quarantine;
+        }
+        poison::on_free(slot, &self.layout);
+        op.track.store(slot, &self.layout, TrackKind::Freed);
+        Verdict::Fine
+    }
+
+    fn on_bad_free(&self, address: usize, place: Misplaced, op: &mut Operation) {
+        let pointer = address as u64;
+        match place {
+            Misplaced::Foreign => {
+                // There is no slab to show.
+                let tainted = self.engine.faults.fetch_add(1, Relaxed) > 0;
+                self.faults.fetch_add(1, Relaxed);
+                op.fault = true;
+                let taint = if tainted { TAINTED } else { NOT_TAINTED };
+                let reason = Reason::OutsideSlab { pointer };
+                let _ = write_banner(&mut op.text, self.name, taint, format_args!("{reason}"));
+                let fix = Fix::NotFreed { pointer };
+                let _ = writeln!(op.text, "FIX {}: {fix}", self.name);
+            }
+            Misplaced::Inside(slab) => {
+                self.report(op, &slab, |to, out| {
+                    to.bad_pointer(out, Reason::InvalidPointer { pointer }, pointer)
+                });
+                self.not_freed(op, &slab, address);
+            }
+            Misplaced::OtherCache(slab) => {
+                // Where its list begins is for the other cache to say.
+                let slab = SlabRef { head: NONE, ..slab };
+                self.report(op, &slab, |to, out| {
+                    to.bad_pointer(out, Reason::OtherCache, pointer)
+                });
+                self.not_freed(op, &slab, address);
+            }
+        }
+    }
+
+    fn on_resize(&self, object: &ObjectRef, requested: usize) {
+        // The caller resizes its own object, so nobody writes it now.
+        let slot = self.slot(object);
+        poison::on_resize(slot, &self.layout, requested);
+    }
+
+    fn looks_live(&self, object: &ObjectRef) -> bool {
+        self.shows(object, State::Live)
+    }
+
+    fn on_list_fault(&self, slab: &SlabRef, fault: Fault, left: u16, op: &mut Operation) {
+        let counter = u32::from(slab.inuse);
+        let counted = u32::from(slab.objects.saturating_sub(left));
+        match fault {
+            Fault::BadLink { object: NONE, .. } => {
+                self.report(op, slab, |to, out| {
+                    to.slab(out, Reason::FreepointerCorrupt)?;
+                    to.fix(out, Fix::FreelistCleared)
+                });
+                return;
+            }
+            Fault::BadLink { object, .. } => {
+                let object = self.object_ref(slab, object);
+                // An object of the free list is nobody's.
+                let view = self.view(&object, self.slot(&object));
+                self.report(op, slab, |to, out| {
+                    to.object(out, Reason::FreechainCorrupt, &view)?;
+                    to.fix(out, Fix::Isolated)
+                });
+            }
+            Fault::Cycle { .. } => self.report(op, slab, |to, out| {
+                to.slab(out, Reason::FreelistCycle)?;
+                to.fix(out, Fix::Isolated)
+            }),
+            _ => {}
+        }
+        if counter != counted {
+            self.report(op, slab, |to, out| {
+                to.slab(out, Reason::WrongCount { counter, counted })?;
+                to.fix(out, Fix::CountAdjusted)
+            });
+        }
+    }
+
+    fn on_lost(&self, object: &ObjectRef) {
+        if self.shows(object, State::Free) {
+            self.retire(object, self.slot(object));
+        }
+    }
+
+    fn check_slab(
+        &self,
+        slab: &SlabRef,
+        free: &dyn Fn(u16) -> bool,
+        op: &mut Operation,
+        tell: &mut dyn FnMut(Fault),
+    ) {
+        for index in 0..slab.objects {
+            let state = if free(index) {
+                State::Free
+            } else {
+                State::Live
+            };
+            self.check_beside(&self.object_ref(slab, index), state, op, tell);
+        }
+        self.check_tail(slab, op, tell);
+    }
+
+    fn on_remaining(&self, slab: &SlabRef, free: &dyn Fn(u16) -> bool, op: &mut Operation) {
+        let live = |index: u16| {
+            !free(index) && self.quarantine.find(self.address(slab, index)) != Some(Held::Out)
+        };
+        if !(0..slab.objects).any(live) {
+            return;
+        }
+        let size = self.layout.slab_size();
+        let mut scratch = std::mem::take(&mut op.scratch);
+        let (copies, _) = scratch.pair(slab.bytes);
+        for index in (0..slab.objects).filter(|&index| live(index)) {
+            let at = usize::from(index) * size;
+            let Some(place) = copies.get_mut(at..at + size) else {
+                break;
+            };
+            // SAFETY: the slot is mapped, and the cache has no handle left, so nothing of it changes but live bytes.
+            unsafe {
+                raw::copy_guards(
+                    (slab.address + at) as *const u8,
+                    State::Live,
+                    &self.layout,
+                    place,
+                )
+            };
+        }
+        self.report(op, slab, |to, out| {
+            let objects = (0..slab.objects).filter(|&index| live(index));
+            let views = objects.filter_map(|index| {
+                let at = usize::from(index) * size;
+                let slot = copies.get(at..at + size)?;
+                Some(self.view(&self.object_ref(slab, index), slot))
+            });
+            to.objects_remaining(out, views)
+        });
+        op.scratch = scratch;
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.faults.load(Relaxed), self.quarantine.count())
+    }
+}
