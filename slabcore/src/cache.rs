@@ -351,16 +351,18 @@ impl Engine {
     /// # Safety
     /// `object` is in use, came from this engine, and is not freed again.
     pub unsafe fn free(&self, object: NonNull<u8>) -> bool {
-        let engine::Address::Slab {
-            cache, offset: 0, ..
-        } = self.classify(object.as_ptr())
-        else {
-            return false;
+        let (cache, exact) = match self.classify(object.as_ptr()) {
+            engine::Address::Slab { cache, offset, .. } => (cache, offset == 0),
+            engine::Address::Tail { cache, .. } => (cache, false),
+            _ => return false,
         };
         let Some(core) = self.core.cache(cache) else {
             return false;
         };
-        free_slow(core, object.as_ptr() as usize);
-        true
+        // A debug cache reports the pointer.
+        if exact || core.hooks.is_some() {
+            free_slow(core, object.as_ptr() as usize);
+        }
+        exact
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Lock order: registry, then a cache's shared row, then wake queue or list
 //! lock or barn, then pages. The engine's table lock is taken alone or before
-//! pages. Nothing is allocated from the global allocator.
+//! pages. Metadata's lock comes last, below a debug cache's quarantine. Nothing is
+//! allocated from the global allocator.
 
 use crate::core::{CacheCore, Cx, MAX_NODES};
 use crate::debug::operation::{OnFault, Report};

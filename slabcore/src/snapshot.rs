@@ -6,6 +6,7 @@
 
 use crate::core::{CacheCore, Path};
 use crate::engine::{self, Engine};
+use crate::hooks::DebugHooks;
 use crate::pages::{state, unpack};
 use crate::policy::Policy;
 use crate::slab::{NIL, Table};
@@ -165,7 +166,7 @@ impl Engine {
 impl CacheCore {
     fn snapshot(&self) -> CacheSnapshot {
         let counters = self.counters();
-        let (faults, quarantined) = self.hooks.map_or((0, 0), |hooks| hooks.counts());
+        let (faults, quarantined) = self.hooks.map_or((0, 0), DebugHooks::counts);
         let nodes: Vec<_> = self
             .nodes
             .iter()

@@ -5,28 +5,27 @@
 //! has its lost objects put out of use.
 //!
 //! Rules of the unsafe code: the node's lock is held. A slot that is free, or that its user is giving back, is nobody
-//! else's and may be a slice; a live one is read through [`raw`] only.
+//! else's and may be a slice; a live one is read through [`super::raw`] only.
 
 use core::fmt::{self, Write};
 
-use super::check::{self, Damage, LinkRule, check_and_restore, check_object};
+use super::check::{LinkRule, check_and_restore};
 use super::depot::StackDepot;
 use super::flags::DebugFlags;
 use super::layout::{LayoutSpec, ObjectLayout};
 use super::operation::{OnFault, Operation, now_ns, thread_name};
 use super::poison::{self, State};
 use super::quarantine::{Held, Quarantine};
-use super::raw;
 use super::reason::{Fix, Reason};
 use super::report::{
     Addresses, NOT_TAINTED, ObjectView, Reporter, SlabView, TAINTED, Trace, write_banner,
 };
-use super::track::{Track, TrackKind};
+use super::track::TrackKind;
 use crate::engine::EngineCore;
 use crate::hooks::{DebugHooks, Misplaced, ObjectRef, SlabRef, Verdict};
 use crate::slab::NONE;
 use crate::sync::{AtomicU64, Ordering::Relaxed};
-use crate::validate::{Bytes, Fault};
+use crate::validate::Fault;
 
 /// Bytes for the stacks of an engine's debug caches; only what is used is touched.
 const DEPOT_BYTES: usize = 8 << 20;
@@ -38,7 +37,7 @@ const NODE_NAMES: [&str; crate::core::MAX_NODES] = [
 
 /// Which words hold a good link.
 #[derive(Debug, Clone, Copy)]
-struct LinkOf {
+pub(super) struct LinkOf {
     objects: u16,
     outside: bool,
     /// What stands there now, so that a repair of the upper bytes keeps the link.
@@ -46,7 +45,7 @@ struct LinkOf {
 }
 
 impl LinkOf {
-    fn fits(&self, link: u16) -> bool {
+    fn fits(self, link: u16) -> bool {
         link == NONE || link < self.objects
     }
 }
@@ -64,10 +63,10 @@ impl LinkRule for LinkOf {
 /// The hooks of one cache.
 pub(crate) struct DebugCache {
     name: &'static str,
-    layout: ObjectLayout,
-    engine: &'static EngineCore,
+    pub(super) layout: ObjectLayout,
+    pub(super) engine: &'static EngineCore,
     depot: Option<StackDepot<'static>>,
-    quarantine: Quarantine,
+    pub(super) quarantine: Quarantine,
     faults: AtomicU64,
 }
 
@@ -127,11 +126,11 @@ impl DebugCache {
         self.layout.flags().contains(flag)
     }
 
-    fn address(&self, slab: &SlabRef, index: u16) -> usize {
+    pub(super) fn address(&self, slab: &SlabRef, index: u16) -> usize {
         slab.address + usize::from(index) * self.layout.slab_size() + self.layout.object_at()
     }
 
-    fn object_address(&self, object: &ObjectRef) -> usize {
+    pub(super) fn object_address(&self, object: &ObjectRef) -> usize {
         object.slot + self.layout.object_at()
     }
 
@@ -144,7 +143,7 @@ impl DebugCache {
         }
     }
 
-    fn links(&self, objects: u16, slot: &[u8]) -> LinkOf {
+    pub(super) fn links(&self, objects: u16, slot: &[u8]) -> LinkOf {
         LinkOf {
             objects,
             outside: self.layout.free_pointer_outside(),
@@ -153,14 +152,14 @@ impl DebugCache {
     }
 
     /// The bytes of a slot that no user has, or whose user is giving it back.
-    fn slot<'s>(&self, object: &ObjectRef) -> &'s mut [u8] {
+    pub(super) fn slot<'s>(&self, object: &ObjectRef) -> &'s mut [u8] {
         // SAFETY: by the rules of this file: the node's lock is held (or the slab is new), and the slot is free or being
         // freed. Hooks make one such slice at a time.
         unsafe { std::slice::from_raw_parts_mut(object.slot as *mut u8, self.layout.slab_size()) }
     }
 
     /// Writes a report, if there is something to report.
-    fn report(
+    pub(super) fn report(
         &self,
         op: &mut Operation,
         slab: &SlabRef,
@@ -182,7 +181,7 @@ impl DebugCache {
         let mut name = [0; 16];
         let track = op.track;
         let (text, frames, _) = op.parts();
-        let trace = (!frames.is_empty()).then(|| Trace {
+        let shown = (!frames.is_empty()).then(|| Trace {
             cpu: track.cpu,
             thread: track.thread,
             name: thread_name(&mut name),
@@ -203,13 +202,13 @@ impl DebugCache {
             depot: self.depot,
             symbols: &Addresses,
             now_ns: now_ns(),
-            trace,
+            trace: shown,
         };
         // Writing to a text does not fail; what does not fit is cut.
         let _ = write(&reporter, text);
     }
 
-    fn view<'v>(&'v self, object: &ObjectRef, slot: &'v [u8]) -> ObjectView<'v> {
+    pub(super) fn view<'v>(&'v self, object: &ObjectRef, slot: &'v [u8]) -> ObjectView<'v> {
         ObjectView {
             slot,
             slot_at: object.slot - object.slab,
@@ -268,106 +267,7 @@ impl DebugCache {
             .put(self.engine, self.object_address(object), Held::Out);
     }
 
-    /// Checks one slot beside its user; the damage is repaired in place.
-    fn check_beside(
-        &self,
-        object: &ObjectRef,
-        state: State,
-        op: &mut Operation,
-        tell: &mut dyn FnMut(Fault),
-    ) {
-        let size = self.layout.slab_size();
-        let mut first = true;
-        // As often as a slot has parts that can be damaged.
-        for _ in 0..8 {
-            let mut scratch = std::mem::take(&mut op.scratch);
-            let (guards, whole) = scratch.pair(size);
-            let found = self.look(object, state, guards);
-            if let Some((damage, fault)) = found {
-                // SAFETY: the slot is mapped and the node's lock is held; the bytes are for showing only.
-                let all = unsafe {
-                    raw::copy_guards(object.slot as *const u8, State::Free, &self.layout, whole)
-                };
-                if let Some(all) = all {
-                    let view = self.view(object, all);
-                    self.report(op, &object.of, |to, out| {
-                        to.damage(out, &damage, &view, first)
-                    });
-                }
-                // SAFETY: the damage was found in this slot, under the lock that is still held.
-                unsafe { raw::restore(&damage, object.slot as *mut u8) };
-                tell(fault);
-            }
-            op.scratch = scratch;
-            if found.is_none() {
-                break;
-            }
-            if first {
-                self.quarantine
-                    .put(self.engine, self.object_address(object), Held::Pending);
-            }
-            first = false;
-        }
-    }
-
-    fn look(&self, object: &ObjectRef, state: State, into: &mut [u8]) -> Option<(Damage, Fault)> {
-        // SAFETY: the slot is mapped and the node's lock is held.
-        let copy =
-            unsafe { raw::copy_guards(object.slot as *const u8, state, &self.layout, into) }?;
-        let damage = check_object(copy, state, &self.layout, &self.links(object.objects, copy))?;
-        let fault = Fault::Bytes(Bytes {
-            object: object.index,
-            part: damage.kind(),
-            offset: damage.from_object(&self.layout),
-            len: damage.len(),
-            expected: damage.expected(),
-            found: *damage.found(),
-            allocated: Track::load(copy, &self.layout, TrackKind::Allocated),
-            freed: Track::load(copy, &self.layout, TrackKind::Freed),
-        });
-        Some((damage, fault))
-    }
-
-    /// Checks what is behind the last object, which is nobody's.
-    fn check_tail(&self, slab: &SlabRef, op: &mut Operation, tell: &mut dyn FnMut(Fault)) {
-        let tail_at = usize::from(slab.objects) * self.layout.slab_size();
-        let Some(len) = slab.bytes.checked_sub(tail_at) else {
-            return;
-        };
-        // SAFETY: the rest of the slab's memory, which belongs to no object; the node's lock is held.
-        let tail =
-            unsafe { std::slice::from_raw_parts((slab.address + tail_at) as *const u8, len) };
-        if check::check_slab_padding(tail, 0, &self.layout).is_none() {
-            return;
-        }
-        // Offsets are told from the slab's start, so the tail is looked at in its place.
-        let mut scratch = std::mem::take(&mut op.scratch);
-        let (whole, _) = scratch.pair(slab.bytes);
-        if let Some(place) = whole.get_mut(tail_at..) {
-            place.copy_from_slice(tail);
-        }
-        let damage = check::check_slab_padding(whole, usize::from(slab.objects), &self.layout);
-        if let Some(damage) = damage {
-            self.report(op, slab, |to, out| {
-                to.slab_padding(out, &damage, whole.get(tail_at..).unwrap_or(&[]), tail_at)
-            });
-            // SAFETY: the damage lies in the tail of this slab.
-            unsafe { raw::restore(&damage, slab.address as *mut u8) };
-            tell(Fault::Bytes(Bytes {
-                object: NONE,
-                part: damage.kind(),
-                offset: damage.first().cast_signed(),
-                len: damage.len(),
-                expected: damage.expected(),
-                found: *damage.found(),
-                allocated: None,
-                freed: None,
-            }));
-        }
-        op.scratch = scratch;
-    }
-
-    fn object_ref(&self, slab: &SlabRef, index: u16) -> ObjectRef {
+    pub(super) fn object_ref(&self, slab: &SlabRef, index: u16) -> ObjectRef {
         let size = self.layout.slab_size();
         ObjectRef {
             slab: slab.address,
@@ -381,7 +281,7 @@ impl DebugCache {
     }
 
     /// True if all bytes of a range of a slot have a value. The bytes are no user's.
-    fn all(&self, object: &ObjectRef, range: core::ops::Range<usize>, value: u8) -> bool {
+    fn all(object: &ObjectRef, range: core::ops::Range<usize>, value: u8) -> bool {
         range.into_iter().all(|at| {
             // SAFETY: the layout's ranges lie in the slot, which is mapped.
             unsafe { (object.slot as *const u8).add(at).read_volatile() == value }
@@ -390,8 +290,8 @@ impl DebugCache {
 
     fn shows(&self, object: &ObjectRef, state: State) -> bool {
         self.has(DebugFlags::RED_ZONE)
-            && self.all(object, 0..self.layout.object_at(), state.red())
-            && self.all(object, self.layout.right(), state.red())
+            && Self::all(object, 0..self.layout.object_at(), state.red())
+            && Self::all(object, self.layout.right(), state.red())
     }
 }
 
@@ -526,37 +426,7 @@ impl DebugHooks for DebugCache {
     }
 
     fn on_list_fault(&self, slab: &SlabRef, fault: Fault, left: u16, op: &mut Operation) {
-        let counter = u32::from(slab.inuse);
-        let counted = u32::from(slab.objects.saturating_sub(left));
-        match fault {
-            Fault::BadLink { object: NONE, .. } => {
-                self.report(op, slab, |to, out| {
-                    to.slab(out, Reason::FreepointerCorrupt)?;
-                    to.fix(out, Fix::FreelistCleared)
-                });
-                return;
-            }
-            Fault::BadLink { object, .. } => {
-                let object = self.object_ref(slab, object);
-                // An object of the free list is nobody's.
-                let view = self.view(&object, self.slot(&object));
-                self.report(op, slab, |to, out| {
-                    to.object(out, Reason::FreechainCorrupt, &view)?;
-                    to.fix(out, Fix::Isolated)
-                });
-            }
-            Fault::Cycle { .. } => self.report(op, slab, |to, out| {
-                to.slab(out, Reason::FreelistCycle)?;
-                to.fix(out, Fix::Isolated)
-            }),
-            _ => {}
-        }
-        if counter != counted {
-            self.report(op, slab, |to, out| {
-                to.slab(out, Reason::WrongCount { counter, counted })?;
-                to.fix(out, Fix::CountAdjusted)
-            });
-        }
+        self.report_list(slab, fault, left, op);
     }
 
     fn on_lost(&self, object: &ObjectRef) {
@@ -584,40 +454,7 @@ impl DebugHooks for DebugCache {
     }
 
     fn on_remaining(&self, slab: &SlabRef, free: &dyn Fn(u16) -> bool, op: &mut Operation) {
-        let live = |index: u16| {
-            !free(index) && self.quarantine.find(self.address(slab, index)) != Some(Held::Out)
-        };
-        if !(0..slab.objects).any(live) {
-            return;
-        }
-        let size = self.layout.slab_size();
-        let mut scratch = std::mem::take(&mut op.scratch);
-        let (copies, _) = scratch.pair(slab.bytes);
-        for index in (0..slab.objects).filter(|&index| live(index)) {
-            let at = usize::from(index) * size;
-            let Some(place) = copies.get_mut(at..at + size) else {
-                break;
-            };
-            // SAFETY: the slot is mapped, and the cache has no handle left, so nothing of it changes but live bytes.
-            unsafe {
-                raw::copy_guards(
-                    (slab.address + at) as *const u8,
-                    State::Live,
-                    &self.layout,
-                    place,
-                )
-            };
-        }
-        self.report(op, slab, |to, out| {
-            let objects = (0..slab.objects).filter(|&index| live(index));
-            let views = objects.filter_map(|index| {
-                let at = usize::from(index) * size;
-                let slot = copies.get(at..at + size)?;
-                Some(self.view(&self.object_ref(slab, index), slot))
-            });
-            to.objects_remaining(out, views)
-        });
-        op.scratch = scratch;
+        self.report_remaining(slab, free, op);
     }
 
     fn counts(&self) -> (u64, u64) {

@@ -7,6 +7,7 @@ pub(crate) mod classic;
 pub(crate) mod cpu_partial;
 pub(crate) mod cpu_slab;
 pub(crate) mod debug;
+mod debug_list;
 pub(crate) mod delayed_freeze;
 pub(crate) mod hybrid;
 pub(crate) mod sheaves;
