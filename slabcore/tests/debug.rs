@@ -8,6 +8,7 @@
 
 use slabcore::classes::Kmalloc;
 use slabcore::debug::check::DamageKind;
+use slabcore::debug::depot::function_of;
 use slabcore::debug::layout::ObjectLayout;
 use slabcore::slab::NONE;
 use slabcore::validate::{Bytes, Fault};
@@ -461,6 +462,76 @@ fn a_constructed_object_is_kept() {
     free(&cache, object);
     assert!((0..64).all(|at| peek(object, at) == 0x31));
     assert_eq!(faults(&engine), []);
+}
+
+#[inline(never)]
+fn allocates_here(cache: &Cache) -> NonNull<u8> {
+    std::hint::black_box(cache.alloc().unwrap())
+}
+
+#[inline(never)]
+fn frees_here(cache: &Cache, object: NonNull<u8>) {
+    free(cache, object);
+    std::hint::black_box(());
+}
+
+#[test]
+fn tracks_name_the_functions_that_allocated_and_freed() {
+    each("FZPU", |engine, cache| {
+        let object = allocates_here(cache);
+        frees_here(cache, object);
+        poke(object, 1, 0);
+        let bytes = only_bytes(engine);
+        let (allocated, freed) = (bytes.allocated.unwrap(), bytes.freed.unwrap());
+        let function = |at: u64| function_of(at as usize - 1);
+        assert_eq!(
+            function(allocated.caller),
+            allocates_here as *const () as usize
+        );
+        // A function that does nothing but call another one may be merged with it.
+        let freeing = [
+            frees_here as *const () as usize,
+            self::free as *const () as usize,
+        ];
+        assert!(freeing.contains(&function(freed.caller)));
+        assert!(allocated.time_ns <= freed.time_ns && allocated.stack.is_some());
+        // SAFETY: no preconditions.
+        let thread = unsafe { libc::gettid() };
+        assert_eq!(
+            (allocated.thread, freed.thread),
+            (thread as u32, thread as u32)
+        );
+        log();
+        goes_on(engine, cache, &[object]);
+    });
+}
+
+#[test]
+fn traced_operations_are_printed() {
+    let engine = Engine::new(config(Policy::Hybrid)).unwrap();
+    let cache = cache(&engine, "sb-trace", 64, "TZ");
+    let object = cache.alloc().unwrap();
+    assert!(log().contains(&format!(
+        "TRACE sb-trace alloc 0x{:016x} inuse=1",
+        object.addr()
+    )));
+    free(&cache, object);
+    assert!(log().contains(&format!("TRACE sb-trace free 0x{:016x}", object.addr())));
+    assert_eq!(engine.snapshot().caches[0].faults, 0);
+}
+
+#[test]
+fn pointers_freed_without_a_cache_are_checked_too() {
+    let engine = Engine::new(config(Policy::Hybrid)).unwrap();
+    let cache = cache(&engine, "sb-64", 64, "FZPU");
+    let object = cache.alloc().unwrap();
+    let inside = NonNull::new(object.as_ptr().wrapping_add(3)).unwrap();
+    // SAFETY: an interior pointer of a debug cache is refused.
+    assert!(!unsafe { engine.free(inside) });
+    assert!(log().contains("): Invalid object pointer 0x"));
+    // SAFETY: freed once.
+    assert!(unsafe { engine.free(object) });
+    assert_eq!((log().as_str(), cache.counters().live()), ("", 0));
 }
 
 #[test]
