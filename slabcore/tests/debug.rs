@@ -14,8 +14,9 @@ use slabcore::slab::NONE;
 use slabcore::validate::{Bytes, Fault};
 use slabcore::{
     Address, Cache, CacheBuilder, DebugFlags, Engine, EngineConfig, OnFault, Policy, Report,
+    SlabAlloc,
 };
-use std::alloc::Layout;
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 
@@ -462,6 +463,58 @@ fn a_constructed_object_is_kept() {
     free(&cache, object);
     assert!((0..64).all(|at| peek(object, at) == 0x31));
     assert_eq!(faults(&engine), []);
+}
+
+#[test]
+fn a_request_resized_in_place_keeps_its_guard() {
+    for policy in Policy::ALL {
+        let heap = SlabAlloc::with(EngineConfig {
+            debug: Some("FZPU"),
+            reserve: 1 << 30,
+            ..config(policy)
+        });
+        let layout = |size| Layout::from_size_align(size, 8).unwrap();
+        // SAFETY: each layout is the object's present one, and it is freed once.
+        unsafe {
+            let object = heap.alloc_zeroed(layout(48));
+            object.write_bytes(0x11, 48);
+            let object = heap.realloc(object, layout(48), 40);
+            let at = NonNull::new(object).unwrap();
+            let bytes: Vec<_> = (40..64).map(|byte| peek(at, byte)).collect();
+            assert_eq!(bytes, [0xcc; 24], "the slack is guarded");
+            let object = heap.realloc(object, layout(40), 56);
+            assert_eq!(at.as_ptr(), object, "the same class");
+            object.write_bytes(0x22, 56);
+            let engine = heap.engine().unwrap();
+            assert_eq!(engine.validate().findings, []);
+            poke(at, 56, 0x22);
+            let bytes = only_bytes(engine);
+            assert_eq!((bytes.part, bytes.offset), (DamageKind::KmallocRedzone, 56));
+            log();
+            let object = heap.realloc(object, layout(56), 112);
+            object.write_bytes(0x33, 112);
+            heap.dealloc(object, layout(112));
+            assert_eq!(engine.validate().findings, []);
+            assert_eq!(log(), "");
+        }
+    }
+}
+
+#[test]
+fn flags_that_make_slabs_larger_can_be_avoided() {
+    let engine = Engine::new(EngineConfig {
+        debug: Some("FZPUO"),
+        ..config(Policy::Hybrid)
+    });
+    let engine = engine.unwrap();
+    let sizes = [64, 4096].map(|size| {
+        let layout = Layout::from_size_align(size, 8).unwrap();
+        let cache = CacheBuilder::new(&engine, "sb", layout).build().unwrap();
+        let id = cache.id() as usize;
+        let snapshot = &engine.snapshot().caches[id];
+        (snapshot.policy, snapshot.slab_size)
+    });
+    assert_eq!(sizes, [(None, 160), (None, 4096)]);
 }
 
 #[inline(never)]
