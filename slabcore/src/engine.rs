@@ -37,6 +37,8 @@ pub struct EngineConfig {
     pub cpus: u32,
     /// Debugging of caches that do not say, in the syntax of the kernel's `slab_debug`.
     pub debug: Option<&'static str>,
+    /// Allocations until one fails in a debug cache with the flag `A`; 0 is never.
+    pub fail_every: u32,
     /// Where reports of debug caches go.
     pub report: Report,
     /// What happens after a report.
@@ -61,6 +63,7 @@ impl EngineConfig {
             merge: false,
             cpus: 0,
             debug: None,
+            fail_every: 0,
             report: Report::Stderr,
             on_fault: OnFault::Quarantine,
         }

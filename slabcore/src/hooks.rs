@@ -91,6 +91,10 @@ pub trait DebugHooks: Sync + std::fmt::Debug {
     fn begin(&self, _op: &mut Operation) {}
     /// An operation ends; no lock is held.
     fn end(&self, _op: &mut Operation) {}
+    /// Whether this allocation is to fail on purpose.
+    fn fails(&self) -> bool {
+        false
+    }
     /// Whether each free looks through the slab's list.
     fn walks_lists(&self) -> bool {
         false

@@ -8,7 +8,7 @@
 //! * [`layout`] says where the parts of a slot are.
 //! * [`poison`] writes the bytes, [`check`] reads them back; [`raw`] does so beside a running program.
 //! * [`track`] remembers who allocated and freed, [`depot`] keeps the stacks once each.
-//! * `cache` and `beside` apply all of it to a cache of the engine, as its hooks; [`operation`] carries who runs an operation and
+//! * `cache`, `operations` and `beside` apply all of it to a cache of the engine, as its hooks; [`operation`] carries who runs an operation and
 //!   the report it makes, `quarantine` what is kept out of use.
 //! * [`reason`] and [`report`] word a failure as the kernel does, [`finding`] holds it as data.
 //!
@@ -25,6 +25,7 @@ pub mod finding;
 pub mod flags;
 pub mod layout;
 pub mod operation;
+mod operations;
 pub mod poison;
 pub(crate) mod quarantine;
 pub mod raw;

@@ -17,6 +17,10 @@ use crate::validate::Seen;
 /// Allocates one object for `requested` bytes; 0 is failure. No lock is held.
 #[inline(never)]
 pub(crate) fn alloc(core: &CacheCore, hooks: &dyn DebugHooks, requested: usize) -> usize {
+    if hooks.fails() {
+        with_slot(core, |cx| cx.inc(Stat::AllocFailed));
+        return 0;
+    }
     let mut op = Operation::new();
     hooks.begin(&mut op);
     let object = with_slot(core, |cx| debug_alloc(cx, requested, &mut op));
