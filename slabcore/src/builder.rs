@@ -5,6 +5,9 @@
 
 use crate::cache::Cache;
 use crate::core::{CacheCore, NodePart, Path};
+use crate::debug::cache::DebugCache;
+use crate::debug::flags::{DebugFlags, DebugOptions};
+use crate::debug::layout::LayoutSpec;
 use crate::engine::{Engine, Error, MAX_CACHES};
 use crate::hooks::DebugHooks;
 use crate::order::{OrderRule, calculate_order, objects, order_of};
@@ -29,6 +32,8 @@ pub struct CacheBuilder<'a> {
     merge: bool,
     add_to_tail: bool,
     hooks: Option<&'static dyn DebugHooks>,
+    flags: Option<DebugFlags>,
+    kmalloc: bool,
 }
 
 /// By size of the slot: from 4096, 1024, 256 bytes on, and below.
@@ -69,6 +74,8 @@ impl<'a> CacheBuilder<'a> {
             merge: engine.core.config.merge,
             add_to_tail: false,
             hooks: None,
+            flags: None,
+            kmalloc: false,
         }
     }
 
@@ -146,6 +153,48 @@ impl<'a> CacheBuilder<'a> {
         self
     }
 
+    /// Debugs the cache, or not, whatever the engine's option says of its name. A cache
+    /// with flags is a debug cache and never shares slabs.
+    #[must_use]
+    pub const fn debug_flags(mut self, flags: DebugFlags) -> Self {
+        self.flags = Some(flags);
+        self
+    }
+
+    /// Requests may be smaller than the object.
+    pub(crate) const fn kmalloc(mut self) -> Self {
+        self.kmalloc = true;
+        self
+    }
+
+    /// The flags that apply, by the builder or else by the engine's option.
+    fn flags(&self) -> DebugFlags {
+        if let Some(flags) = self.flags {
+            return flags;
+        }
+        let Some(options) = self.engine.core.config.debug.map(DebugOptions::parse) else {
+            return DebugFlags::NONE;
+        };
+        let flags = options.flags_for(self.name).unwrap_or(DebugFlags::NONE);
+        let size = self.layout.size();
+        // The kernel's `O`: no flags that would make a slab of one object larger.
+        let grown = self.spec(flags).layout().map_or(size, |it| it.slab_size());
+        if options.avoid_higher_order() && order_of(grown) > order_of(size) {
+            let kept = [DebugFlags::CONSISTENCY, DebugFlags::TRACE, DebugFlags::FAIL];
+            let kept = kept.into_iter().filter(|&flag| flags.contains(flag));
+            return kept.fold(DebugFlags::NONE, DebugFlags::union);
+        }
+        flags
+    }
+
+    fn spec(&self, flags: DebugFlags) -> LayoutSpec {
+        LayoutSpec {
+            has_ctor: self.ctor.is_some(),
+            kmalloc: self.kmalloc,
+            ..LayoutSpec::new(self.layout.size().max(1), self.layout.align().max(8), flags)
+        }
+    }
+
     /// The layout of the objects.
     #[must_use]
     pub const fn layout(mut self, layout: Layout) -> Self {
@@ -197,7 +246,18 @@ impl<'a> CacheBuilder<'a> {
     }
 
     /// Makes the cache, or gives another handle on one it may be merged with.
-    pub fn build(self) -> Result<Cache, Error> {
+    pub fn build(mut self) -> Result<Cache, Error> {
+        let (flags, mut name) = (self.flags(), None);
+        if self.hooks.is_none() && !flags.is_empty() {
+            if self.layout.size() > PAGE << crate::order::MAX_ORDER {
+                return Err(Error::BadLayout);
+            }
+            let kept = self.store_name().ok_or(Error::NoMemory)?;
+            let _held = self.engine.core.table_lock.lock();
+            let hooks = DebugCache::make(self.engine.core, kept, self.spec(flags));
+            self.hooks = Some(hooks.ok_or(Error::NoMemory)?);
+            name = Some(kept);
+        }
         let geometry = self.geometry()?;
         let engine = self.engine.core;
         let mergeable = self.merge && self.ctor.is_none() && self.hooks.is_none();
@@ -214,7 +274,8 @@ impl<'a> CacheBuilder<'a> {
         if id >= MAX_CACHES {
             return Err(Error::TooManyCaches);
         }
-        let name = self.store_name().ok_or(Error::NoMemory)?;
+        let name = name.or_else(|| self.store_name());
+        let name = name.ok_or(Error::NoMemory)?;
         let rows = sys::map_lazy(CacheCore::rows_bytes());
         if rows == 0 {
             return Err(Error::NoMemory);

@@ -1,6 +1,7 @@
 //! Handles on caches: allocate, free, in bulk, shrink, destroy.
 
 use crate::core::{CacheCore, Cx};
+use crate::debug::operation::Operation;
 use crate::engine::{self, Engine};
 use crate::policy::{self, cpu_slab};
 use crate::row::Row;
@@ -8,6 +9,7 @@ use crate::slot;
 use crate::stats::{Counters, Stat};
 use crate::sync::Ordering::Relaxed;
 use crate::sys;
+use crate::validate;
 use std::ptr::NonNull;
 
 /// A cache of objects of one size.
@@ -83,6 +85,40 @@ impl Cache {
     fn alloc_more(&self) -> usize {
         // The empty row of a thread without a slot has no slab in hand.
         cpu_slab::alloc_fast(self.core, self.row()).unwrap_or_else(|| alloc_slow(self.core))
+    }
+
+    /// As [`Cache::alloc`], for `requested` bytes of the object. Only debug caches care.
+    #[inline(always)]
+    pub fn alloc_sized(&self, requested: usize) -> Option<NonNull<u8>> {
+        let row = self.row();
+        let n = row.n.load(Relaxed);
+        if n != 0 {
+            row.n.store(n - 1, Relaxed);
+            row.inc(Stat::AllocFastpath);
+            // SAFETY: `n` is between 1 and the capacity of the main array.
+            let place = unsafe { CacheCore::place(row.main.load(Relaxed), n - 1) };
+            return NonNull::new(place.load(Relaxed) as *mut u8);
+        }
+        NonNull::new(self.alloc_more_sized(requested) as *mut u8)
+    }
+
+    /// As `alloc_more`, for a debug cache that keeps requested sizes.
+    #[inline(never)]
+    fn alloc_more_sized(&self, requested: usize) -> usize {
+        cpu_slab::alloc_fast(self.core, self.row()).unwrap_or_else(|| {
+            let Some(hooks) = self.core.hooks else {
+                return alloc_slow(self.core);
+            };
+            policy::debug::alloc(self.core, hooks, requested)
+        })
+    }
+
+    /// The requested size of a live object changes within its class.
+    #[inline]
+    pub(crate) fn resize(&self, object: NonNull<u8>, requested: usize) {
+        if self.core.hooks.is_some() {
+            policy::debug::resize(self.core, object.as_ptr() as usize, requested);
+        }
     }
 
     /// Without room in an array.
@@ -178,6 +214,9 @@ fn in_register(address: usize) -> usize {
 #[cold]
 #[inline(never)]
 fn alloc_slow(core: &CacheCore) -> usize {
+    if let Some(hooks) = core.hooks {
+        return policy::debug::alloc(core, hooks, core.object_size as usize);
+    }
     with_slot(core, |cx| {
         cx.follow_shrink();
         match cx.pop() {
@@ -194,6 +233,10 @@ fn alloc_slow(core: &CacheCore) -> usize {
 #[cold]
 #[inline(never)]
 fn free_slow(core: &CacheCore, object: usize) {
+    if let Some(hooks) = core.hooks {
+        policy::debug::free(core, hooks, object);
+        return;
+    }
     with_slot(core, |cx| {
         cx.follow_shrink();
         if cx.push(object) {
@@ -202,6 +245,21 @@ fn free_slow(core: &CacheCore, object: usize) {
             policy::free(cx, object);
         }
     });
+}
+
+/// Whether a function that starts here is of the way into a debug cache: not to be shown
+/// as who allocated or freed.
+pub(crate) fn is_entry(start: usize) -> bool {
+    [
+        Cache::alloc_more as fn(&Cache) -> usize as usize,
+        Cache::alloc_more_sized as fn(&Cache, usize) -> usize as usize,
+        Cache::free_more as fn(&Cache, usize) as usize,
+        alloc_slow as fn(&CacheCore) -> usize as usize,
+        free_slow as fn(&CacheCore, usize) as usize,
+        policy::debug::alloc as *const () as usize,
+        policy::debug::free as *const () as usize,
+    ]
+    .contains(&start)
 }
 
 /// Runs an operation for this thread's slot, or for the shared one under its lock.
@@ -246,6 +304,7 @@ impl CacheCore {
             return Ok(());
         }
         drop(table);
+        let mut op = Operation::new();
         let result = engine::with_registry(|| {
             if self.flush_everything() == 0 {
                 // SAFETY: no handle is left, no slab refers to the cache, and threads that end,
@@ -255,10 +314,12 @@ impl CacheCore {
                 return Ok(());
             }
             engine.zombies.fetch_add(1, Relaxed);
+            validate::report_remaining(self, &mut op);
             Err(Leak {
                 objects: self.counters().live(),
             })
         });
+        op.send(engine.config.report);
         engine.release();
         result
     }
@@ -290,16 +351,18 @@ impl Engine {
     /// # Safety
     /// `object` is in use, came from this engine, and is not freed again.
     pub unsafe fn free(&self, object: NonNull<u8>) -> bool {
-        let engine::Address::Slab {
-            cache, offset: 0, ..
-        } = self.classify(object.as_ptr())
-        else {
-            return false;
+        let (cache, exact) = match self.classify(object.as_ptr()) {
+            engine::Address::Slab { cache, offset, .. } => (cache, offset == 0),
+            engine::Address::Tail { cache, .. } => (cache, false),
+            _ => return false,
         };
         let Some(core) = self.core.cache(cache) else {
             return false;
         };
-        free_slow(core, object.as_ptr() as usize);
-        true
+        // A debug cache reports the pointer.
+        if exact || core.hooks.is_some() {
+            free_slow(core, object.as_ptr() as usize);
+        }
+        exact
     }
 }

@@ -81,7 +81,9 @@ impl Kmalloc {
         for (place, (size, name)) in caches.iter_mut().zip(SIZES.into_iter().zip(NAMES)) {
             let align = (1 << size.trailing_zeros()).min(crate::sys::PAGE);
             let layout = Layout::from_size_align(size, align).map_err(|_| Error::BadLayout)?;
-            let builder = CacheBuilder::new(engine, name, layout).policy(policy);
+            let builder = CacheBuilder::new(engine, name, layout)
+                .policy(policy)
+                .kmalloc();
             *place = Some(builder.build()?);
         }
         collect(caches).ok_or(Error::NoMemory)
@@ -96,7 +98,7 @@ impl Kmalloc {
     /// Allocates up to 8192 bytes.
     #[inline(always)]
     pub fn alloc(&self, size: usize) -> Option<NonNull<u8>> {
-        self.caches[class_of(size)?].alloc()
+        self.caches[class_of(size)?].alloc_sized(size)
     }
 
     /// Frees what was allocated for `size` bytes.

@@ -2,9 +2,11 @@
 //!
 //! Lock order: registry, then a cache's shared row, then wake queue or list
 //! lock or barn, then pages. The engine's table lock is taken alone or before
-//! pages. Nothing is allocated from the global allocator.
+//! pages. Metadata's lock comes last, below a debug cache's quarantine. Nothing is
+//! allocated from the global allocator.
 
 use crate::core::{CacheCore, Cx, MAX_NODES};
+use crate::debug::operation::{OnFault, Report};
 use crate::pages::{Decommit, Pages, state, unpack};
 use crate::policy::{self, Policy};
 use crate::slab::{NIL, Table};
@@ -33,6 +35,14 @@ pub struct EngineConfig {
     pub merge: bool,
     /// Processors that the slab order counts; 0 asks the system.
     pub cpus: u32,
+    /// Debugging of caches that do not say, in the syntax of the kernel's `slab_debug`.
+    pub debug: Option<&'static str>,
+    /// Allocations until one fails in a debug cache with the flag `A`; 0 is never.
+    pub fail_every: u32,
+    /// Where reports of debug caches go.
+    pub report: Report,
+    /// What happens after a report.
+    pub on_fault: OnFault,
 }
 
 impl Default for EngineConfig {
@@ -52,6 +62,10 @@ impl EngineConfig {
             policy: Policy::Hybrid,
             merge: false,
             cpus: 0,
+            debug: None,
+            fail_every: 0,
+            report: Report::Stderr,
+            on_fault: OnFault::Quarantine,
         }
     }
 }
@@ -103,6 +117,10 @@ pub(crate) struct EngineCore {
     /// Bytes asked for by large objects, and their number.
     pub large_bytes: AtomicU64,
     pub large_count: AtomicU64,
+    /// Reports made so far.
+    pub faults: AtomicU64,
+    /// Region of the stack depot, made with the first cache that tracks.
+    pub depot: AtomicUsize,
     next: AtomicUsize,
 }
 
@@ -147,6 +165,8 @@ impl EngineCore {
             meta_chunks: AtomicUsize::new(0),
             large_bytes: AtomicU64::new(0),
             large_count: AtomicU64::new(0),
+            faults: AtomicU64::new(0),
+            depot: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
         };
         let at = at as *mut Self;

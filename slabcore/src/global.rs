@@ -86,7 +86,7 @@ impl SlabAlloc {
             return (null_mut(), false);
         };
         if let Some(class) = class_of_layout(layout.size(), layout.align()) {
-            let object = heap.classes.class(class).alloc();
+            let object = heap.classes.class(class).alloc_sized(layout.size());
             return (object.map_or(null_mut(), NonNull::as_ptr), false);
         }
         match heap.engine.large_alloc(layout.size(), layout.align()) {
@@ -159,6 +159,9 @@ unsafe impl GlobalAlloc for SlabAlloc {
             _ => false,
         };
         if same_home {
+            if let Some(class) = class_of_layout(new_size, layout.align()) {
+                heap.classes.class(class).resize(old, new_size);
+            }
             return object;
         }
         let (to, _) = self.get(new);

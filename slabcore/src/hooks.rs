@@ -3,7 +3,30 @@
 //! A cache built with hooks has no fast path: every operation runs under the
 //! list lock of the slab's node, through one pair of functions, and calls the
 //! hooks there. So the bytes of all free objects of such a cache are at rest
-//! while that lock is held. The engine itself checks nothing here.
+//! while that lock is held. The engine itself looks at free lists only; what the
+//! bytes should be is the hooks' business (see `debug::cache`).
+
+use crate::debug::operation::Operation;
+use crate::validate::Fault;
+
+/// A slab of a debug cache, under the node's lock.
+#[derive(Debug, Clone, Copy)]
+pub struct SlabRef {
+    /// Its address.
+    pub address: usize,
+    /// Its bytes.
+    pub bytes: usize,
+    /// Its objects.
+    pub objects: u16,
+    /// Objects that are not in its free list.
+    pub inuse: u16,
+    /// First object of the free list, or 0xffff.
+    pub head: u16,
+    /// Its node.
+    pub node: u32,
+    /// Address of its descriptor.
+    pub descriptor: usize,
+}
 
 /// An object of a debug cache, under the node's lock.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +43,8 @@ pub struct ObjectRef {
     pub slot: usize,
     /// Bytes of the slot, with red zones and tracks.
     pub slot_bytes: usize,
+    /// The slab.
+    pub of: SlabRef,
 }
 
 /// What to do after a hook has looked.
@@ -27,9 +52,21 @@ pub struct ObjectRef {
 pub enum Verdict {
     /// Go on.
     Fine,
-    /// On allocation: leave the object out of use for good and take another.
-    /// On free: do not take it back.
+    /// Leave the object out of use for good. An allocation takes another one, a free counts.
     Quarantine,
+    /// On free: there is nothing to take back, and nothing is counted.
+    Refuse,
+}
+
+/// What a freed pointer is that is no object of the cache.
+#[derive(Debug, Clone, Copy)]
+pub enum Misplaced {
+    /// In no slab.
+    Foreign,
+    /// In a slab of the cache, but not where an object begins.
+    Inside(SlabRef),
+    /// In a slab of another cache.
+    OtherCache(SlabRef),
 }
 
 /// A debugging layer for one cache or many.
@@ -43,9 +80,49 @@ pub trait DebugHooks: Sync + std::fmt::Debug {
     /// A new object, before its first link is written and before the constructor.
     fn on_new(&self, object: &ObjectRef);
     /// An object about to be handed out for `requested` bytes.
-    fn on_alloc(&self, object: &ObjectRef, requested: usize) -> Verdict;
-    /// An object about to be taken back, before its link is written.
-    fn on_free(&self, object: &ObjectRef) -> Verdict;
-    /// A pointer that is no object of the cache was freed.
-    fn on_bad_free(&self, address: usize);
+    fn on_alloc(&self, object: &ObjectRef, requested: usize, op: &mut Operation) -> Verdict;
+    /// An object about to be taken back, before its link is written. `listed`: it is in
+    /// the free list already (looked for only if [`DebugHooks::walks_lists`]).
+    fn on_free(&self, object: &ObjectRef, listed: bool, op: &mut Operation) -> Verdict;
+    /// A pointer that is no object of the cache was freed. No lock is held.
+    fn on_bad_free(&self, address: usize, place: Misplaced, op: &mut Operation);
+
+    /// An operation begins; no lock is held.
+    fn begin(&self, _op: &mut Operation) {}
+    /// An operation ends; no lock is held.
+    fn end(&self, _op: &mut Operation) {}
+    /// Whether this allocation is to fail on purpose.
+    fn fails(&self) -> bool {
+        false
+    }
+    /// Whether each free looks through the slab's list.
+    fn walks_lists(&self) -> bool {
+        false
+    }
+    /// The requested size of a live object changes.
+    fn on_resize(&self, _object: &ObjectRef, _requested: usize) {}
+    /// Whether an object shows that it is handed out.
+    fn looks_live(&self, _object: &ObjectRef) -> bool {
+        false
+    }
+    /// A free list is damaged and has been cut or recounted; `slab` is as it was, `left` is
+    /// what its list has now.
+    fn on_list_fault(&self, _slab: &SlabRef, _fault: Fault, _left: u16, _op: &mut Operation) {}
+    /// An object that is in no list after damage to a list. It may be live.
+    fn on_lost(&self, _object: &ObjectRef) {}
+    /// Checks the bytes of a slab at rest and repairs them; `free` knows the free list.
+    fn check_slab(
+        &self,
+        _slab: &SlabRef,
+        _free: &dyn Fn(u16) -> bool,
+        _op: &mut Operation,
+        _tell: &mut dyn FnMut(Fault),
+    ) {
+    }
+    /// The cache ends with this slab's objects in use.
+    fn on_remaining(&self, _slab: &SlabRef, _free: &dyn Fn(u16) -> bool, _op: &mut Operation) {}
+    /// Reports so far, and objects in quarantine.
+    fn counts(&self) -> (u64, u64) {
+        (0, 0)
+    }
 }

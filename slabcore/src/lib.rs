@@ -10,6 +10,8 @@
 //! * **node**: slots and slabs that belong together; each has a list of **partial** slabs.
 //! * **frozen**: held by a slot. **Thawed**: held by nobody, to be found on a node's list
 //!   unless full. **Owned** (hybrid): frozen, and the owner frees without atomics.
+//! * **debug cache**: one without fast paths, whose slots have room for guards and tracks.
+//! * **quarantine**: objects of a debug cache that stay out of use after damage.
 //! * **sheaf**: an array of object pointers; **barn**: a node's stock of full and empty ones.
 //!
 //! # Invariants
@@ -30,7 +32,9 @@
 //! 7. An owned full slab has the wake bit, or is in the owner's queue, or a thread that
 //!    cleared the bit is about to queue it.
 //! 8. Counters are written by the slot's owner only; allocations minus frees is what is live.
-//! 9. Nothing here uses the global allocator while a lock is held, and operations never do.
+//! 9. Words, links and guards of a debug cache change under the list lock of the slab's node
+//!    only, except in a slab that is being made (frozen) or discarded (empty and unlisted).
+//! 10. Nothing here uses the global allocator while a lock is held, and operations never do.
 
 #![cfg_attr(loom, allow(missing_docs, dead_code))]
 
@@ -87,6 +91,10 @@ pub mod validate;
 pub use self::{
     builder::CacheBuilder,
     cache::{Cache, Leak},
+    debug::{
+        flags::DebugFlags,
+        operation::{OnFault, Report},
+    },
     engine::{Address, Engine, EngineConfig, Error},
     global::SlabAlloc,
     large::Large,

@@ -8,7 +8,7 @@ use crate::core::Cx;
 use crate::pages::{Run, state};
 use crate::slab::{Chain, Links, NONE, Table, WasFull, Word, place};
 use crate::stats::Stat;
-use crate::sync::Ordering::Relaxed;
+use crate::sync::Ordering::{Relaxed, Release};
 use crate::wake;
 
 /// What is left to do after a free.
@@ -35,7 +35,8 @@ impl Cx<'_> {
             desc.on_node.store(0, Relaxed);
             desc.place.store(place::NOWHERE, Relaxed);
             desc.node.store(node as u32, Relaxed);
-            desc.cache.store(core.id + 1, Relaxed);
+            // Who finds it there finds the rest.
+            desc.cache.store(core.id + 1, Release);
             let node = &core.nodes[node].node;
             add(&node.nr_slabs, 1);
             add(&node.total_objects, u64::from(objects));

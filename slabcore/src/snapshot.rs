@@ -6,6 +6,7 @@
 
 use crate::core::{CacheCore, Path};
 use crate::engine::{self, Engine};
+use crate::hooks::DebugHooks;
 use crate::pages::{state, unpack};
 use crate::policy::Policy;
 use crate::slab::{NIL, Table};
@@ -101,6 +102,10 @@ pub struct CacheSnapshot {
     pub slots: Vec<SlotSnapshot>,
     /// Slabs by occupancy as slabs see it: 0, up to 10 %, ..., below 100 %, full.
     pub occupancy: [u64; BUCKETS],
+    /// Reports about the cache, if it is a debug cache.
+    pub faults: u64,
+    /// Objects that are kept out of use because of damage.
+    pub quarantined: u64,
     /// Counters.
     pub counters: Counters,
 }
@@ -183,6 +188,7 @@ impl Engine {
 impl CacheCore {
     fn snapshot(&self) -> CacheSnapshot {
         let counters = self.counters();
+        let (faults, quarantined) = self.hooks.map_or((0, 0), DebugHooks::counts);
         let nodes: Vec<_> = self
             .nodes
             .iter()
@@ -224,6 +230,8 @@ impl CacheCore {
             nodes,
             slots: self.slots(),
             occupancy: [0; BUCKETS],
+            faults,
+            quarantined,
             counters,
         };
         for slot in &snapshot.slots {

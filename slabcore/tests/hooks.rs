@@ -1,7 +1,8 @@
 //! Debug caches: every operation goes through the hooks, under the node's lock.
 #![cfg(not(loom))]
 
-use slabcore::hooks::{DebugHooks, ObjectRef, Verdict};
+use slabcore::debug::operation::Operation;
+use slabcore::hooks::{DebugHooks, Misplaced, ObjectRef, Verdict};
 use slabcore::{CacheBuilder, Engine, EngineConfig};
 use std::alloc::Layout;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -40,7 +41,7 @@ impl DebugHooks for Hooks {
         // SAFETY: the slot is new and that large.
         unsafe { (object.slot as *mut u8).write_bytes(0xbb, object.slot_bytes) };
     }
-    fn on_alloc(&self, object: &ObjectRef, requested: usize) -> Verdict {
+    fn on_alloc(&self, object: &ObjectRef, requested: usize, _: &mut Operation) -> Verdict {
         assert_eq!(requested, 40);
         self.allocs.fetch_add(1, Relaxed);
         if usize::from(object.index) + 1 == self.bury.load(Relaxed) {
@@ -48,11 +49,11 @@ impl DebugHooks for Hooks {
         }
         Verdict::Fine
     }
-    fn on_free(&self, _: &ObjectRef) -> Verdict {
+    fn on_free(&self, _: &ObjectRef, _: bool, _: &mut Operation) -> Verdict {
         self.frees.fetch_add(1, Relaxed);
         Verdict::Fine
     }
-    fn on_bad_free(&self, _: usize) {
+    fn on_bad_free(&self, _: usize, _: Misplaced, _: &mut Operation) {
         self.bad.fetch_add(1, Relaxed);
     }
 }

@@ -15,6 +15,7 @@ use slabcore::debug::layout::ObjectLayout;
 use slabcore::debug::poison::{State, init_slab, on_alloc, on_free};
 use slabcore::debug::report::{Addresses, NOT_TAINTED, ObjectView, Reporter, SlabView};
 use slabcore::debug::track::{Track, TrackKind};
+use slabcore::{CacheBuilder, DebugFlags, Engine, EngineConfig, Report};
 
 thread_local! {
     static CALLS: Cell<usize> = const { Cell::new(0) };
@@ -153,4 +154,32 @@ fn debugging_an_object_allocates_nothing() {
 
     assert_eq!(CALLS.with(Cell::get), before);
     assert!(clean && damaged == 1 && out.len > 500);
+}
+
+#[test]
+fn a_debug_cache_and_its_reports_allocate_nothing() {
+    fn watch(text: &str) {
+        assert!(text.contains("BUG quiet ("), "{text}");
+        REPORTS.set(REPORTS.get() + 1);
+    }
+    thread_local!(static REPORTS: Cell<usize> = const { Cell::new(0) });
+    let config = EngineConfig {
+        report: Report::Call(watch),
+        ..EngineConfig::new()
+    };
+    let engine = Engine::new(config).unwrap();
+    let before = CALLS.with(Cell::get);
+    let layout = std::alloc::Layout::new::<[u64; 8]>();
+    let builder = CacheBuilder::new(&engine, "quiet", layout);
+    let cache = builder.debug_flags(DebugFlags::DEFAULT).build().unwrap();
+    let (first, second) = (cache.alloc().unwrap(), cache.alloc().unwrap());
+    // SAFETY: the byte behind the object is in its slot. The second free is refused.
+    unsafe {
+        first.as_ptr().add(64).write_volatile(1);
+        cache.free(first);
+        cache.free(second);
+        cache.free(second);
+    }
+    assert_eq!(CALLS.with(Cell::get), before);
+    assert_eq!(REPORTS.get(), 2);
 }

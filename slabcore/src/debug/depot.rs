@@ -269,6 +269,7 @@ unsafe extern "C" {
         state: *mut c_void,
     ) -> c_int;
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
+    fn _Unwind_FindEnclosingFunction(pc: *mut c_void) -> *mut c_void;
 }
 
 struct Walk<'f> {
@@ -314,6 +315,12 @@ pub fn capture(skip: usize, frames: &mut [usize]) -> usize {
     // SAFETY: the callback only touches `walk`, which outlives the call.
     unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
     walk.len
+}
+
+/// The start of the function that an address is in, or 0. As [`capture`], not to be called with locks held.
+pub fn function_of(address: usize) -> usize {
+    // SAFETY: the unwinder looks the address up in its tables and does not read what is there.
+    unsafe { _Unwind_FindEnclosingFunction(address as *mut c_void) as usize }
 }
 
 #[cfg(test)]

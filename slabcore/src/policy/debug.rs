@@ -3,16 +3,53 @@
 //! Source of truth: `alloc_single_from_partial`, `alloc_single_from_new_slab`
 //! and `free_to_partial_list` of mm/slub.c in Linux 6.12. Slabs are never
 //! frozen and slots hold nothing, so a debug cache can be checked byte by byte
-//! while it is used. What is checked is the hooks' business.
+//! while it is used. What bytes should be is the hooks' business.
 
-use crate::core::Cx;
-use crate::hooks::{ObjectRef, Verdict};
+use crate::cache::with_slot;
+use crate::core::{CacheCore, Cx};
+use crate::debug::operation::Operation;
+use crate::hooks::{DebugHooks, Misplaced, ObjectRef, SlabRef, Verdict};
 use crate::slab::{Chain, NIL, NONE, WasFull};
 use crate::stats::Stat;
-use crate::sync::{Guard, Ordering::Relaxed};
+use crate::sync::{Guard, Ordering::Acquire, Ordering::Relaxed};
+use crate::validate::Seen;
 
-/// Allocates one object for `requested` bytes; 0 is failure.
-pub(crate) fn debug_alloc(cx: Cx<'_>, requested: usize) -> usize {
+/// Allocates one object for `requested` bytes; 0 is failure. No lock is held.
+#[inline(never)]
+pub(crate) fn alloc(core: &CacheCore, hooks: &dyn DebugHooks, requested: usize) -> usize {
+    if hooks.fails() {
+        with_slot(core, |cx| cx.inc(Stat::AllocFailed));
+        return 0;
+    }
+    let mut op = Operation::new();
+    hooks.begin(&mut op);
+    let object = with_slot(core, |cx| debug_alloc(cx, requested, &mut op));
+    hooks.end(&mut op);
+    object
+}
+
+/// Frees one object, or what claims to be one. No lock is held.
+#[inline(never)]
+pub(crate) fn free(core: &CacheCore, hooks: &dyn DebugHooks, address: usize) {
+    let mut op = Operation::new();
+    hooks.begin(&mut op);
+    match core.find_place(address) {
+        Ok((slab, object)) => with_slot(core, |cx| debug_free(cx, slab, object, &mut op)),
+        Err(place) => hooks.on_bad_free(address, place, &mut op),
+    }
+    hooks.end(&mut op);
+}
+
+/// Changes the requested size of a live object that stays where it is.
+pub(crate) fn resize(core: &CacheCore, address: usize, requested: usize) {
+    if let (Some(hooks), Some((slab, object))) = (core.hooks, core.locate_checked(address)) {
+        let _held = core.part_of(slab).node.list_lock.lock();
+        hooks.on_resize(&core.object_ref(slab, object), requested);
+    }
+}
+
+/// Allocates in an operation.
+pub(crate) fn debug_alloc(cx: Cx<'_>, requested: usize, op: &mut Operation) -> usize {
     let core = cx.core;
     loop {
         let node = &core.nodes[cx.node()].node;
@@ -28,11 +65,19 @@ pub(crate) fn debug_alloc(cx: Cx<'_>, requested: usize) -> usize {
             cx.deactivate_new(slab);
             continue;
         }
+        if !core.head_is_good(slab) {
+            core.mend(&held, slab, &mut Seen::new(), op, &mut |_| ());
+        }
+        if core.desc(slab).load().head() == NONE {
+            // Nothing is left of its list.
+            node.remove(&held, &core.engine.pages, slab);
+            continue;
+        }
         let object = take_one(cx, &held, slab);
         let at = core.object_ref(slab, object);
         let fine = core
             .hooks
-            .is_none_or(|hooks| hooks.on_alloc(&at, requested) == Verdict::Fine);
+            .is_none_or(|hooks| hooks.on_alloc(&at, requested, op) == Verdict::Fine);
         drop(held);
         if fine {
             cx.inc(Stat::AllocSlowpath);
@@ -53,26 +98,42 @@ fn take_one(cx: Cx<'_>, held: &Guard<'_>, slab: u32) -> u16 {
     object
 }
 
-/// Frees one object, or what claims to be one.
-pub(crate) fn debug_free(cx: Cx<'_>, address: usize) {
+/// Frees an object in an operation.
+pub(crate) fn debug_free(cx: Cx<'_>, slab: u32, object: u16, op: &mut Operation) {
     let core = cx.core;
-    let Some((slab, object)) = core.locate_checked(address) else {
-        if let Some(hooks) = core.hooks {
-            hooks.on_bad_free(address);
-        }
-        return;
-    };
     let part = core.part_of(slab);
     let node = &part.node;
     let desc = core.desc(slab);
     cx.add(Stat::AtomicOps, 3);
     let held = node.list_lock.lock();
-    let at = core.object_ref(slab, object);
-    if core
-        .hooks
-        .is_some_and(|hooks| hooks.on_free(&at) == Verdict::Quarantine)
-    {
+    // An object that was freed before may have taken its slab along.
+    let there = core.at_rest(slab) && object < desc.load().objects();
+    let Some(hooks) = core.hooks.filter(|_| there) else {
+        drop(held);
+        if let Some(hooks) = core.hooks {
+            let address = core.address(slab, object) + core.object_offset as usize;
+            hooks.on_bad_free(address, Misplaced::Foreign, op);
+        }
         return;
+    };
+    let mut listed = false;
+    if hooks.walks_lists() {
+        let (sound, found) = core.scan(slab, object);
+        listed = found;
+        if !sound {
+            let mut seen = Seen::new();
+            core.mend(&held, slab, &mut seen, op, &mut |_| ());
+            listed = seen.has(object);
+            core.unlist_full(&held, slab);
+        }
+    }
+    match hooks.on_free(&core.object_ref(slab, object), listed, op) {
+        Verdict::Fine => {}
+        Verdict::Quarantine => {
+            cx.inc(Stat::FreeSlowpath);
+            return;
+        }
+        Verdict::Refuse => return,
     }
     cx.inc(Stat::FreeSlowpath);
     let links = core.links(slab);
@@ -111,33 +172,74 @@ impl Cx<'_> {
     }
 }
 
-impl crate::core::CacheCore {
+impl CacheCore {
+    /// What a hook is told of a slab.
+    pub fn slab_ref(&self, slab: u32) -> SlabRef {
+        let desc = self.desc(slab);
+        let word = desc.load();
+        SlabRef {
+            address: self.engine.pages.address(slab),
+            bytes: self.engine.pages.run_bytes(slab),
+            objects: word.objects(),
+            inuse: word.inuse(),
+            head: word.head(),
+            node: desc.node.load(Relaxed),
+            descriptor: std::ptr::from_ref(desc) as usize,
+        }
+    }
+
     /// What a hook is told of an object.
     pub fn object_ref(&self, slab: u32, index: u16) -> ObjectRef {
-        let objects = self.desc(slab).load().objects();
+        let of = self.slab_ref(slab);
         ObjectRef {
-            slab: self.engine.pages.address(slab),
-            slab_bytes: self.engine.pages.run_bytes(slab),
+            slab: of.address,
+            slab_bytes: of.bytes,
             index,
-            objects,
+            objects: of.objects,
             slot: self.address(slab, index),
             slot_bytes: self.size as usize,
+            of,
         }
     }
 
     /// Slab and index of a pointer, if it is exactly an object of this cache.
     pub fn locate_checked(&self, address: usize) -> Option<(u32, u16)> {
+        self.find_place(address).ok()
+    }
+
+    /// Slab and index of a pointer, or what it is instead.
+    fn find_place(&self, address: usize) -> Result<(u32, u16), Misplaced> {
         let pages = &self.engine.pages;
-        pages.page_of(address)?;
-        let slab = pages.head_of(address);
-        if slab == NIL || self.desc(slab).cache.load(Relaxed) != self.id + 1 {
-            return None;
+        if pages.page_of(address).is_none() {
+            return Err(Misplaced::Foreign);
         }
-        let offset = (address - pages.address(slab)).checked_sub(self.object_offset as usize)?;
-        let index = offset / self.size as usize;
-        let fits = offset.is_multiple_of(self.size as usize)
-            && index < usize::from(self.desc(slab).load().objects());
-        fits.then_some((slab, index as u16))
+        let slab = pages.head_of(address);
+        let owner = self.desc(slab).cache.load(Relaxed);
+        if slab == NIL || owner == 0 {
+            return Err(Misplaced::Foreign);
+        }
+        if owner != self.id + 1 {
+            return Err(Misplaced::OtherCache(self.slab_ref(slab)));
+        }
+        let size = self.size as usize;
+        let offset = (address - pages.address(slab)).checked_sub(self.object_offset as usize);
+        offset
+            .filter(|offset| offset.is_multiple_of(size))
+            .map(|offset| offset / size)
+            .filter(|&index| index < usize::from(self.desc(slab).load().objects()))
+            .map(|index| (slab, index as u16))
+            .ok_or_else(|| Misplaced::Inside(self.slab_ref(slab)))
+    }
+
+    /// Whether a slab of this debug cache may be looked at; its node's lock is held.
+    /// Not so a slab that is being made or discarded.
+    pub fn at_rest(&self, slab: u32) -> bool {
+        let desc = self.desc(slab);
+        if desc.cache.load(Acquire) != self.id + 1 {
+            return false;
+        }
+        let word = desc.load();
+        !word.frozen() && (desc.on_node.load(Relaxed) == 1 || word.inuse() != 0)
     }
 
     /// Objects of a slab of `order`.

@@ -7,11 +7,13 @@ pub(crate) mod classic;
 pub(crate) mod cpu_partial;
 pub(crate) mod cpu_slab;
 pub(crate) mod debug;
+mod debug_list;
 pub(crate) mod delayed_freeze;
 pub(crate) mod hybrid;
 pub(crate) mod sheaves;
 
 use crate::core::{Cx, Path};
+use crate::debug::operation::Operation;
 use classic::Classic;
 use cpu_partial::CpuPartial;
 use delayed_freeze::DelayedFreeze;
@@ -77,7 +79,7 @@ pub(crate) fn alloc(cx: Cx<'_>) -> usize {
         Path::Policy(Policy::Classic) => cpu_slab::alloc::<Classic>(cx),
         Path::Policy(Policy::CpuPartial) => cpu_slab::alloc::<CpuPartial>(cx),
         Path::Policy(Policy::DelayedFreeze) => cpu_slab::alloc::<DelayedFreeze>(cx),
-        Path::Debug => debug::debug_alloc(cx, cx.core.object_size as usize),
+        Path::Debug => debug::debug_alloc(cx, cx.core.object_size as usize, &mut Operation::new()),
     }
 }
 
@@ -89,7 +91,11 @@ pub(crate) fn free(cx: Cx<'_>, object: usize) {
         Path::Policy(Policy::Classic) => cpu_slab::free::<Classic>(cx, object),
         Path::Policy(Policy::CpuPartial) => cpu_slab::free::<CpuPartial>(cx, object),
         Path::Policy(Policy::DelayedFreeze) => cpu_slab::free::<DelayedFreeze>(cx, object),
-        Path::Debug => debug::debug_free(cx, object),
+        Path::Debug => {
+            if let Some((slab, object)) = cx.core.locate_checked(object) {
+                debug::debug_free(cx, slab, object, &mut Operation::new());
+            }
+        }
     }
 }
 

@@ -6,13 +6,41 @@
 //! as not checked. Arrays and own lists of other threads' slots are not looked
 //! into; their owners change them without a trace.
 
+mod debug;
 mod slabs;
 
+pub(crate) use debug::report_remaining;
+pub(crate) use slabs::Seen;
+
 use crate::core::CacheCore;
+use crate::debug::check::{DamageKind, Found};
+use crate::debug::operation::{OnFault, Operation};
+use crate::debug::track::Track;
 use crate::engine::{self, Engine};
 
 /// Findings told in full at most; more are counted.
 pub const MOST: usize = 64;
+
+/// Damaged bytes of a debug cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bytes {
+    /// The object; 0xffff is the memory behind the last one.
+    pub object: u16,
+    /// The damaged part.
+    pub part: DamageKind,
+    /// The first wrong byte, counted from the object, or from the slab behind the last one.
+    pub offset: isize,
+    /// Bytes from the first to the last wrong one.
+    pub len: usize,
+    /// What each should be; `None` for a free pointer.
+    pub expected: Option<u8>,
+    /// The first bytes found instead.
+    pub found: Found,
+    /// Who allocated the object.
+    pub allocated: Option<Track>,
+    /// Who freed it.
+    pub freed: Option<Track>,
+}
 
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +106,8 @@ pub enum Fault {
         /// The object.
         object: u16,
     },
+    /// Bytes of a debug cache are damaged; they have been repaired.
+    Bytes(Bytes),
 }
 
 /// One fault and where it is.
@@ -132,13 +162,15 @@ impl Validation {
 }
 
 impl Engine {
-    /// Checks all caches.
+    /// Checks all caches. What is damaged in debug caches is reported and repaired, too.
     pub fn validate(&self) -> Validation {
         let mut found = Validation::new();
+        let mut op = Operation::new();
         // No cache is destroyed and no slot flushed meanwhile; operations go on.
         engine::with_registry(|| {
             let caches: Vec<&CacheCore> = self.core.caches().collect();
             for cache in &caches {
+                debug::check_bytes(cache, &mut found, &mut op);
                 for node in 0..self.core.nodes() {
                     slabs::check_list(cache, node, &mut found);
                     slabs::check_barn(cache, node, &mut found);
@@ -146,6 +178,10 @@ impl Engine {
             }
             slabs::check_all(self.core, &caches, &mut found);
         });
+        op.send(self.core.config.report);
+        if op.fault && self.core.config.on_fault == OnFault::Abort {
+            std::process::abort();
+        }
         found
     }
 }

@@ -1,0 +1,206 @@
+//! The part of a cache's debugging that looks at slabs beside a running program: validation, and the end of a cache.
+//!
+//! Live objects are copied without what their users write, checked in the copy, and repaired in place where a byte is
+//! wrong. The node's lock is held, as for all of [`super::cache`].
+
+use super::cache::DebugCache;
+use super::check::{self, Damage, check_object};
+use super::operation::Operation;
+use super::poison::State;
+use super::quarantine::Held;
+use super::raw;
+use super::reason::{Fix, Reason};
+use super::track::{Track, TrackKind};
+use crate::hooks::{ObjectRef, SlabRef};
+use crate::slab::NONE;
+use crate::validate::{Bytes, Fault};
+
+impl DebugCache {
+    /// Checks one slot beside its user; the damage is repaired in place.
+    pub(super) fn check_beside(
+        &self,
+        object: &ObjectRef,
+        state: State,
+        op: &mut Operation,
+        tell: &mut dyn FnMut(Fault),
+    ) {
+        let size = self.layout.slab_size();
+        let mut first = true;
+        // As often as a slot has parts that can be damaged.
+        for _ in 0..8 {
+            let mut scratch = std::mem::take(&mut op.scratch);
+            let (guards, whole) = scratch.pair(size);
+            let found = self.look(object, state, guards);
+            if let Some((damage, fault)) = found {
+                // SAFETY: the slot is mapped and the node's lock is held; the bytes are for showing only.
+                let all = unsafe {
+                    raw::copy_guards(object.slot as *const u8, State::Free, &self.layout, whole)
+                };
+                if let Some(all) = all {
+                    let view = self.view(object, all);
+                    self.report(op, &object.of, |to, out| {
+                        to.damage(out, &damage, &view, first)
+                    });
+                }
+                // SAFETY: the damage was found in this slot, under the lock that is still held.
+                unsafe { raw::restore(&damage, object.slot as *mut u8) };
+                tell(fault);
+            }
+            op.scratch = scratch;
+            if found.is_none() {
+                break;
+            }
+            if first {
+                self.quarantine
+                    .put(self.engine, self.object_address(object), Held::Pending);
+            }
+            first = false;
+        }
+    }
+
+    fn look(&self, object: &ObjectRef, state: State, into: &mut [u8]) -> Option<(Damage, Fault)> {
+        // SAFETY: the slot is mapped and the node's lock is held.
+        let copy =
+            unsafe { raw::copy_guards(object.slot as *const u8, state, &self.layout, into) }?;
+        let damage = check_object(copy, state, &self.layout, &self.links(object.objects, copy))?;
+        let fault = Fault::Bytes(Bytes {
+            object: object.index,
+            part: damage.kind(),
+            offset: damage.from_object(&self.layout),
+            len: damage.len(),
+            expected: damage.expected(),
+            found: *damage.found(),
+            allocated: Track::load(copy, &self.layout, TrackKind::Allocated),
+            freed: Track::load(copy, &self.layout, TrackKind::Freed),
+        });
+        Some((damage, fault))
+    }
+
+    /// Checks what is behind the last object, which is nobody's.
+    pub(super) fn check_tail(
+        &self,
+        slab: &SlabRef,
+        op: &mut Operation,
+        tell: &mut dyn FnMut(Fault),
+    ) {
+        let tail_at = usize::from(slab.objects) * self.layout.slab_size();
+        let Some(len) = slab.bytes.checked_sub(tail_at) else {
+            return;
+        };
+        // SAFETY: the rest of the slab's memory, which belongs to no object; the node's lock is held.
+        let tail =
+            unsafe { std::slice::from_raw_parts((slab.address + tail_at) as *const u8, len) };
+        if check::check_slab_padding(tail, 0, &self.layout).is_none() {
+            return;
+        }
+        // Offsets are told from the slab's start, so the tail is looked at in its place.
+        let mut scratch = std::mem::take(&mut op.scratch);
+        let (whole, _) = scratch.pair(slab.bytes);
+        if let Some(place) = whole.get_mut(tail_at..) {
+            place.copy_from_slice(tail);
+        }
+        let damage = check::check_slab_padding(whole, usize::from(slab.objects), &self.layout);
+        if let Some(damage) = damage {
+            self.report(op, slab, |to, out| {
+                to.slab_padding(out, &damage, whole.get(tail_at..).unwrap_or(&[]), tail_at)
+            });
+            // SAFETY: the damage lies in the tail of this slab.
+            unsafe { raw::restore(&damage, slab.address as *mut u8) };
+            tell(Fault::Bytes(Bytes {
+                object: NONE,
+                part: damage.kind(),
+                offset: damage.first().cast_signed(),
+                len: damage.len(),
+                expected: damage.expected(),
+                found: *damage.found(),
+                allocated: None,
+                freed: None,
+            }));
+        }
+        op.scratch = scratch;
+    }
+
+    /// Reports a damaged free list and how it was repaired.
+    pub(super) fn report_list(&self, slab: &SlabRef, fault: Fault, left: u16, op: &mut Operation) {
+        let counter = u32::from(slab.inuse);
+        let without_list = u32::from(slab.objects.saturating_sub(left));
+        match fault {
+            Fault::BadLink { object: NONE, .. } => {
+                self.report(op, slab, |to, out| {
+                    to.slab(out, Reason::FreepointerCorrupt)?;
+                    to.fix(out, Fix::FreelistCleared)
+                });
+                return;
+            }
+            Fault::BadLink { object, .. } => {
+                let object = self.object_ref(slab, object);
+                // An object of the free list is nobody's.
+                let view = self.view(&object, self.slot(&object));
+                self.report(op, slab, |to, out| {
+                    to.object(out, Reason::FreechainCorrupt, &view)?;
+                    to.fix(out, Fix::Isolated)
+                });
+            }
+            Fault::Cycle { .. } => self.report(op, slab, |to, out| {
+                to.slab(out, Reason::FreelistCycle)?;
+                to.fix(out, Fix::Isolated)
+            }),
+            _ => {}
+        }
+        if counter != without_list {
+            self.report(op, slab, |to, out| {
+                to.slab(
+                    out,
+                    Reason::WrongCount {
+                        counter,
+                        counted: without_list,
+                    },
+                )?;
+                to.fix(out, Fix::CountAdjusted)
+            });
+        }
+    }
+
+    /// Reports the objects of a slab that the cache's end leaves in use.
+    pub(super) fn report_remaining(
+        &self,
+        slab: &SlabRef,
+        free: &dyn Fn(u16) -> bool,
+        op: &mut Operation,
+    ) {
+        let live = |index: u16| {
+            !free(index) && self.quarantine.find(self.address(slab, index)) != Some(Held::Out)
+        };
+        if !(0..slab.objects).any(live) {
+            return;
+        }
+        let size = self.layout.slab_size();
+        let mut scratch = std::mem::take(&mut op.scratch);
+        let (copies, _) = scratch.pair(slab.bytes);
+        for index in (0..slab.objects).filter(|&index| live(index)) {
+            let at = usize::from(index) * size;
+            let Some(place) = copies.get_mut(at..at + size) else {
+                break;
+            };
+            // SAFETY: the slot is mapped, and the cache has no handle left, so nothing of it changes but live bytes.
+            unsafe {
+                raw::copy_guards(
+                    (slab.address + at) as *const u8,
+                    State::Live,
+                    &self.layout,
+                    place,
+                )
+            };
+        }
+        self.report(op, slab, |to, out| {
+            let objects = (0..slab.objects).filter(|&index| live(index));
+            let views = objects.filter_map(|index| {
+                let at = usize::from(index) * size;
+                let slot = copies.get(at..at + size)?;
+                Some(self.view(&self.object_ref(slab, index), slot))
+            });
+            to.objects_remaining(out, views)
+        });
+        op.scratch = scratch;
+    }
+}
