@@ -1,6 +1,6 @@
 //! The debugging functions run inside an allocator, so they must not call one.
 
-#![cfg(target_env = "gnu")]
+#![cfg(all(target_env = "gnu", not(loom)))]
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
