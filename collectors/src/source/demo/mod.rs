@@ -51,6 +51,7 @@ impl DemoSource {
             merge: false,
             // The same slab orders on every machine.
             cpus: 4,
+            ..EngineConfig::default()
         })
         .map_err(unavailable)?;
         let control = Arc::new(Control::default());
