@@ -280,7 +280,7 @@ fn totals_equal_a_sum_over_the_raw_files() {
         ];
         assert_eq!(found, expected, "{name}");
     }
-    // Sums of one capture, taken from its files with find and awk.
+    // Sums of one capture, taken from its files by a script.
     let totals = Totals::of(&snapshot("host-6.18").caches, 4096);
     assert_eq!(totals.slabs.total.unwrap().value, Slabs(61_560));
     assert_eq!(totals.objects.total.unwrap().value, Objects(1_768_538));

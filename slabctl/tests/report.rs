@@ -44,6 +44,29 @@ fn both(run: &Run) -> String {
 }
 
 #[test]
+fn families_are_cut_after_they_are_made() {
+    let kernel = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../collectors/tests/data/kernels/deb7.3-cloud.tar.xz"
+    );
+    let run = |more: &[&str]| {
+        let mut command = support::with_clean_environment(std::process::Command::new(env!(
+            "CARGO_BIN_EXE_slabctl"
+        )));
+        command.args(["report", "--families", "--csv", "-q", "--from", kernel]);
+        let output = command.args(more).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let sizes = |text: &str| text.lines().filter(|l| l.contains(",all,")).count();
+    assert_eq!(sizes(&run(&["-n", "2"])), 2);
+    assert!(sizes(&run(&[])) > 8);
+    // The figures of a family do not depend on how many are shown.
+    let all = run(&[]);
+    let two = run(&["-n", "2"]);
+    assert!(all.starts_with(&two), "{two}");
+}
+
+#[test]
 fn every_mode_on_a_whole_capture() {
     for (name, mode) in MODES {
         let mut command = support::slabctl();

@@ -6,8 +6,14 @@ use collectors::model::{Approx, Cache, Snapshot, Unit};
 use crate::cmd::{Context, cells};
 use crate::output::table::{Cell, Head, Table};
 
-/// One line a size, and one below it for each variant when there are several.
-pub(super) fn table(context: &Context, snapshot: &Snapshot, caches: &[&Cache]) -> Table {
+/// One line a size, and one below it for each variant when there are several;
+/// at most `sizes` sizes.
+pub(super) fn table(
+    context: &Context,
+    sizes: Option<usize>,
+    snapshot: &Snapshot,
+    caches: &[&Cache],
+) -> Table {
     let mut table = Table::new(vec![
         Head::right("Size").key("size"),
         Head::left("Variant").key("variant"),
@@ -19,7 +25,9 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, caches: &[&Cache]) -
     ]);
     let owned: Vec<Cache> = caches.iter().map(|c| (*c).clone()).collect();
     let scale = context.global.scale();
-    for family in groups::families(&owned, snapshot.system.page_size) {
+    let families = groups::families(&owned, snapshot.system.page_size);
+    let shown = sizes.unwrap_or(usize::MAX).min(families.len());
+    for family in &families[..shown] {
         let mut line = |variant: &str, totals: &collectors::analysis::totals::Totals| {
             let bytes = |f: Option<Approx<collectors::model::Bytes>>| {
                 cells::maybe(
@@ -51,6 +59,10 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, caches: &[&Cache]) -
                 line(variant.family.name(), &variant.totals);
             }
         }
+    }
+    if shown < families.len() {
+        let more = families.len() - shown;
+        table.note(format!("{more} more sizes not shown (--top)"));
     }
     table
 }

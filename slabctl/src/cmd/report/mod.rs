@@ -194,7 +194,7 @@ fn plan(context: &Context, args: &Report) -> Result<Plan, Failure> {
     selection.hide_empty = people && !args.all && !mode.empty && !named && !whole;
     let lines = match (kind, format) {
         (_, Format::Json | Format::Jsonl) => None,
-        (Kind::Names | Kind::Aliases | Kind::Tracking, _) => selection.take_top(),
+        (Kind::Names | Kind::Aliases | Kind::Tracking | Kind::Families, _) => selection.take_top(),
         _ => None,
     };
     let columns = columns_of(args, kind)?;
@@ -333,7 +333,7 @@ fn show_once(
         Kind::Numa => numa::table(context, snapshot, &chosen),
         Kind::Totals => totals::table(context, snapshot, &caches),
         Kind::Xtotals => totals::extended(context, snapshot, &caches),
-        Kind::Families => families::table(context, snapshot, &caches),
+        Kind::Families => families::table(context, plan.lines, snapshot, &caches),
         Kind::Debug => debug::table(&chosen),
     };
     write_table(context, &table, out)?;
