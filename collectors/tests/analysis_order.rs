@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use collectors::analysis::order::{OrderParams, OrderRule, calculate_order, explaining_cpus};
+use collectors::analysis::order::{
+    OrderParams, OrderRule, calculate_order, explaining_cpus, rule_of_release,
+};
 
 /// Every slot size in /sys/kernel/slab of Debian cloud kernels and a 6.18
 /// host, with the processors of the machine; `-FZPU` is slab_debug=FZPU.
@@ -38,7 +40,7 @@ fn every_cache_of_five_kernels_has_the_predicted_order() {
     let rows = rows();
     assert!(rows.len() > 500, "{}", rows.len());
     for row in rows {
-        let rule = OrderRule::of_release(row.kernel).unwrap();
+        let rule = rule_of_release(row.kernel).unwrap();
         let params = OrderParams::new(row.slab_size, row.cpus, 4096).with_rule(rule);
         let choice = calculate_order(&params).unwrap();
         assert_eq!(

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use collectors::analysis::groups::merge_groups;
-use collectors::analysis::order::{OrderParams, OrderRule, calculate_order};
+use collectors::analysis::order::{OrderParams, calculate_order, rule_of_release};
 use collectors::analysis::totals::Totals;
 use collectors::analysis::usage::Usage;
 use collectors::model::{
@@ -501,7 +501,7 @@ fn the_kernels_choice_of_order_is_predicted() {
     // only a CPU count that explains all of them counts as a prediction.
     for name in ["host-6.18", "deb6.1-cloud", "deb7.0-cloud", "deb7.3-cloud"] {
         let snapshot = snapshot(name);
-        let rule = OrderRule::of_release(snapshot.system.kernel.as_deref().unwrap()).unwrap();
+        let rule = rule_of_release(snapshot.system.kernel.as_deref().unwrap()).unwrap();
         let wrong = |cpus: u32| {
             let caches = snapshot.caches.iter();
             let seen = caches.filter_map(|c| {

@@ -386,7 +386,7 @@ fn order_params(input: &[u8]) {
         check_order(&params);
     }
     let text = String::from_utf8_lossy(input);
-    let _ = OrderRule::of_release(&text);
+    let _ = order::rule_of_release(&text);
     order::explaining_cpus(&[(word(0), half(1))], page_size, OrderRule::MoreWaste);
 }
 
@@ -395,7 +395,7 @@ fn check_order(params: &OrderParams) {
         let slab = params.page_size << choice.order;
         assert!(choice.objs_per_slab >= 1);
         let used = choice.objs_per_slab * params.slab_size;
-        assert_eq!(used + choice.waste_bytes.get(), slab);
+        assert_eq!(used + choice.waste_bytes, slab);
         assert!(choice.fallback_order <= choice.order);
         assert!(choice.fallback_objs_per_slab <= choice.objs_per_slab);
     }

@@ -10,7 +10,7 @@ use crate::debug::flags::{DebugFlags, DebugOptions};
 use crate::debug::layout::LayoutSpec;
 use crate::engine::{Engine, Error, MAX_CACHES};
 use crate::hooks::DebugHooks;
-use crate::order::{OrderRule, calculate_order, objects, order_of};
+use crate::order::{OrderParams, calculate_order, order_of};
 use crate::policy::Policy;
 use crate::sync::{AtomicU32, AtomicUsize, Lock, Ordering, Ordering::Relaxed};
 use crate::sys::{self, PAGE};
@@ -225,12 +225,13 @@ impl<'a> CacheBuilder<'a> {
             0 => sys::cpus(),
             n => n,
         };
-        let rule = OrderRule {
-            min_objects: self.min_objects,
+        let params = OrderParams {
+            min_objects: Some(self.min_objects),
             max_order: self.max_order,
-            cpus,
+            ..OrderParams::new(size as u64, cpus, PAGE as u64)
         };
-        let order = calculate_order(size, rule).ok_or(Error::BadLayout)?;
+        let choice = calculate_order(&params).ok_or(Error::BadLayout)?;
+        let order = choice.order;
         let fits = link + 2 <= size && link % 2 == 0 && object_offset + bytes <= size;
         if !fits {
             return Err(Error::BadLayout);
@@ -240,8 +241,8 @@ impl<'a> CacheBuilder<'a> {
             link,
             object_offset,
             order,
-            fallback_order: order_of(size).min(order),
-            objects: objects(size, order).min(crate::order::MAX_OBJECTS),
+            fallback_order: choice.fallback_order.min(order),
+            objects: (choice.objs_per_slab as usize).min(crate::order::MAX_OBJECTS),
         })
     }
 
