@@ -56,12 +56,7 @@ fn caches(table: &str, columns: &[Quantity], layer: Layer) -> Vec<Cache> {
 
 fn snapshot(table: &str) -> Snapshot {
     Snapshot {
-        origin: Origin {
-            kind: OriginKind::Capture,
-            detail: "test".into(),
-            taken_at: None,
-            layers: Vec::new(),
-        },
+        origin: Origin::new(OriginKind::Capture, "test"),
         system: System {
             page_size: 4096,
             ..System::default()

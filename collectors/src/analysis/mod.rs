@@ -5,6 +5,8 @@ pub mod diff;
 pub mod groups;
 pub mod order;
 pub mod reconcile;
+#[cfg(test)]
+mod testing;
 pub mod totals;
 pub mod usage;
 

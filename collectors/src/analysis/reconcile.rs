@@ -263,26 +263,15 @@ fn difference_note((difference, kernel): (Approx<i128>, Bytes)) -> Option<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CacheId, MemInfo, Origin, OriginKind, Quantity, System, Warning, Warnings};
+    use crate::analysis::testing;
+    use crate::model::{CacheId, MemInfo, Quantity, Warning};
 
     const KIB: u64 = 1024;
 
     fn snapshot(caches: Vec<Cache>, meminfo: MemInfo) -> Snapshot {
-        Snapshot {
-            origin: Origin {
-                kind: OriginKind::Capture,
-                detail: "test".into(),
-                taken_at: None,
-                layers: Vec::new(),
-            },
-            system: System {
-                page_size: 4096,
-                meminfo,
-                ..System::default()
-            },
-            caches,
-            warnings: Warnings::default(),
-        }
+        let mut snapshot = testing::snapshot(caches);
+        snapshot.system.meminfo = meminfo;
+        snapshot
     }
 
     fn cache(name: &str, kib: u64, reclaimable: Option<bool>) -> Cache {

@@ -130,29 +130,7 @@ pub fn is_empty(cache: &Cache) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CacheId, Layer};
-
-    fn cache(figures: &[(Quantity, u64)]) -> Cache {
-        let mut cache = Cache::new(CacheId(0), "x");
-        for (q, v) in figures {
-            cache.set_exact(*q, *v, Layer::Sysfs);
-        }
-        cache
-    }
-
-    fn sysfs(slabs: u64, objects: u64, partial: u64, objects_partial: u64) -> Cache {
-        cache(&[
-            (Quantity::ObjectSize, 100),
-            (Quantity::SlabSize, 128),
-            (Quantity::ObjsPerSlab, 32),
-            (Quantity::Order, 0),
-            (Quantity::Slabs, slabs),
-            (Quantity::TotalObjects, slabs * 32),
-            (Quantity::Objects, objects),
-            (Quantity::Partial, partial),
-            (Quantity::ObjectsPartial, objects_partial),
-        ])
-    }
+    use crate::analysis::testing::{self, sysfs};
 
     #[test]
     fn sums_are_exact_and_the_parts_add_up() {
@@ -170,14 +148,17 @@ mod tests {
     #[test]
     fn a_cache_that_lacks_a_figure_is_counted_not_taken_for_zero() {
         // A row of /proc/slabinfo has no partial slabs and no payload size.
-        let slabinfo = cache(&[
-            (Quantity::SlabSize, 192),
-            (Quantity::ObjsPerSlab, 21),
-            (Quantity::PagesPerSlab, 1),
-            (Quantity::Objects, 21),
-            (Quantity::TotalObjects, 21),
-            (Quantity::Slabs, 1),
-        ]);
+        let slabinfo = testing::cache(
+            "x",
+            &[
+                (Quantity::SlabSize, 192),
+                (Quantity::ObjsPerSlab, 21),
+                (Quantity::PagesPerSlab, 1),
+                (Quantity::Objects, 21),
+                (Quantity::TotalObjects, 21),
+                (Quantity::Slabs, 1),
+            ],
+        );
         let mixed = [sysfs(10, 320, 1, 12), slabinfo.clone()];
         let t = Totals::of(&mixed, 4096);
         assert_eq!(t.partial.total, Some(Approx::estimate(Slabs(1))));
@@ -192,7 +173,7 @@ mod tests {
     fn no_caches_sum_to_zero_and_huge_sums_are_marked() {
         let none = Totals::of([], 4096);
         assert_eq!(none.memory.total, Some(Approx::exact(Bytes(0))));
-        let huge = cache(&[(Quantity::Objects, u64::MAX)]);
+        let huge = testing::cache("x", &[(Quantity::Objects, u64::MAX)]);
         let two = Totals::of([&huge, &huge], 4096);
         assert_eq!(two.objects.total, Some(Approx::estimate(Objects(u64::MAX))));
     }

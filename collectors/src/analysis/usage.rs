@@ -170,26 +170,22 @@ fn padding(cache: &Cache, page_size: u64, deficit: Option<Objects>) -> Option<Ap
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CacheId, Layer, Quantity};
-
-    fn cache(figures: &[(Quantity, u64)]) -> Cache {
-        let mut cache = Cache::new(CacheId(0), "test");
-        for (q, v) in figures {
-            cache.set_exact(*q, *v, Layer::Sysfs);
-        }
-        cache
-    }
+    use crate::analysis::testing;
+    use crate::model::{Layer, Quantity};
 
     fn dentry() -> Cache {
-        cache(&[
-            (Quantity::ObjectSize, 184),
-            (Quantity::SlabSize, 192),
-            (Quantity::ObjsPerSlab, 21),
-            (Quantity::Order, 0),
-            (Quantity::Objects, 400),
-            (Quantity::TotalObjects, 420),
-            (Quantity::Slabs, 20),
-        ])
+        testing::cache(
+            "test",
+            &[
+                (Quantity::ObjectSize, 184),
+                (Quantity::SlabSize, 192),
+                (Quantity::ObjsPerSlab, 21),
+                (Quantity::Order, 0),
+                (Quantity::Objects, 400),
+                (Quantity::TotalObjects, 420),
+                (Quantity::Slabs, 20),
+            ],
+        )
     }
 
     #[test]
@@ -208,14 +204,17 @@ mod tests {
     #[test]
     fn fallback_slabs_make_the_memory_an_upper_bound() {
         // ext4_inode_cache of a 5.4 host: 171,921 objects where 5,931 slabs of 29 fit.
-        let cache = cache(&[
-            (Quantity::SlabSize, 1096),
-            (Quantity::ObjsPerSlab, 29),
-            (Quantity::PagesPerSlab, 8),
-            (Quantity::Objects, 142_352),
-            (Quantity::TotalObjects, 171_921),
-            (Quantity::Slabs, 5931),
-        ]);
+        let cache = testing::cache(
+            "test",
+            &[
+                (Quantity::SlabSize, 1096),
+                (Quantity::ObjsPerSlab, 29),
+                (Quantity::PagesPerSlab, 8),
+                (Quantity::Objects, 142_352),
+                (Quantity::TotalObjects, 171_921),
+                (Quantity::Slabs, 5931),
+            ],
+        );
         let usage = Usage::of(&cache, 4096);
         assert_eq!(usage.fallback_deficit, Some(Objects(78)));
         assert_eq!(usage.memory, Some(Approx::estimate(Bytes(5931 * 32_768))));
@@ -233,13 +232,19 @@ mod tests {
 
     #[test]
     fn nothing_known_gives_nothing() {
-        assert_eq!(Usage::of(&cache(&[]), 4096), Usage::default());
-        let empty = cache(&[
-            (Quantity::Objects, 0),
-            (Quantity::TotalObjects, 0),
-            (Quantity::Slabs, 0),
-            (Quantity::Order, 0),
-        ]);
+        assert_eq!(
+            Usage::of(&testing::cache("test", &[]), 4096),
+            Usage::default()
+        );
+        let empty = testing::cache(
+            "test",
+            &[
+                (Quantity::Objects, 0),
+                (Quantity::TotalObjects, 0),
+                (Quantity::Slabs, 0),
+                (Quantity::Order, 0),
+            ],
+        );
         let usage = Usage::of(&empty, 4096);
         assert_eq!(usage.memory, Some(Approx::exact(Bytes(0))));
         assert_eq!(usage.utilization, None);
@@ -247,15 +252,18 @@ mod tests {
 
     #[test]
     fn huge_values_do_not_overflow() {
-        let cache = cache(&[
-            (Quantity::ObjectSize, u64::MAX),
-            (Quantity::SlabSize, u64::MAX),
-            (Quantity::ObjsPerSlab, u64::MAX),
-            (Quantity::Order, 63),
-            (Quantity::Objects, u64::MAX),
-            (Quantity::TotalObjects, u64::MAX),
-            (Quantity::Slabs, u64::MAX),
-        ]);
+        let cache = testing::cache(
+            "test",
+            &[
+                (Quantity::ObjectSize, u64::MAX),
+                (Quantity::SlabSize, u64::MAX),
+                (Quantity::ObjsPerSlab, u64::MAX),
+                (Quantity::Order, 63),
+                (Quantity::Objects, u64::MAX),
+                (Quantity::TotalObjects, u64::MAX),
+                (Quantity::Slabs, u64::MAX),
+            ],
+        );
         let usage = Usage::of(&cache, u64::MAX);
         assert_eq!(usage.memory, None);
     }

@@ -170,6 +170,15 @@ impl Cache {
         self.set(q, Approx::exact(value), layer);
     }
 
+    /// Records exact figures of one layer.
+    #[must_use]
+    pub fn with(mut self, layer: Layer, figures: &[(Quantity, u64)]) -> Self {
+        for (q, value) in figures {
+            self.set_exact(*q, *value, layer);
+        }
+        self
+    }
+
     /// Records a figure only where none is known yet: the first layer wins.
     pub fn fill(&mut self, q: Quantity, figure: Approx<u64>, layer: Layer) {
         if !self.known.contains(q) {

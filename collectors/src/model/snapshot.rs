@@ -52,6 +52,18 @@ pub struct Origin {
     pub layers: Vec<LayerReport>,
 }
 
+impl Origin {
+    /// An origin without a time and without layers.
+    pub fn new(kind: OriginKind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+            taken_at: None,
+            layers: Vec::new(),
+        }
+    }
+}
+
 /// All caches at one moment.
 ///
 /// `caches` is in source order; `CacheId` is the index in it.

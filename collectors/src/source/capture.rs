@@ -14,7 +14,7 @@ use super::archive;
 use super::detect::{self, TextKind};
 use super::kernel::{self, KernelSource};
 use super::tree::{DirTree, EntryKind, MAX_FILE, MemTree, Tree, read_capped};
-use super::{Demand, Source, machine};
+use super::{Demand, Source, machine, packing};
 use crate::analysis::consistency;
 use crate::error::Error;
 use crate::model::{
@@ -125,7 +125,7 @@ pub(super) fn unpacked<'a>(
     reader: impl BufRead + 'a,
     path: &Path,
 ) -> Result<(Vec<u8>, Box<dyn BufRead + 'a>), Error> {
-    let mut stream = archive::unpack(reader).map_err(|e| broken(path, &e))?;
+    let mut stream = packing::unpack(reader).map_err(|e| broken(path, &e))?;
     let mut head = Vec::with_capacity(HEAD);
     stream
         .by_ref()
@@ -289,12 +289,7 @@ fn assemble(parsed: Parsed, layer: Layer, mut system: System, path: &Path) -> Sn
         cache.id = CacheId(id);
     }
     let mut snapshot = Snapshot {
-        origin: Origin {
-            kind: OriginKind::Capture,
-            detail: path.display().to_string(),
-            taken_at: None,
-            layers: Vec::new(),
-        },
+        origin: Origin::new(OriginKind::Capture, path.display().to_string()),
         system,
         caches,
         warnings,

@@ -9,6 +9,7 @@ pub mod detect;
 pub mod doctor;
 pub mod kernel;
 pub mod machine;
+pub mod packing;
 pub mod tree;
 pub mod write;
 

@@ -173,12 +173,7 @@ pub(super) fn snapshot() -> Snapshot {
         unknown(),
     ];
     let mut snapshot = Snapshot {
-        origin: Origin {
-            kind: OriginKind::Capture,
-            detail: "hand-built".into(),
-            taken_at: None,
-            layers: Vec::new(),
-        },
+        origin: Origin::new(OriginKind::Capture, "hand-built"),
         system: System {
             page_size: 4096,
             nodes: Some(2),

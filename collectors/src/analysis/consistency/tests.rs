@@ -1,33 +1,9 @@
 //! What a reader of one snapshot is warned of.
 
 use super::*;
-use crate::model::{Approx, CacheId, Layer, Origin, OriginKind, System};
+use crate::analysis::testing::{cache, snapshot};
+use crate::model::{Approx, CacheId, Layer};
 use proptest::prelude::*;
-
-fn snapshot(caches: Vec<Cache>) -> Snapshot {
-    Snapshot {
-        origin: Origin {
-            kind: OriginKind::Capture,
-            detail: "test".into(),
-            taken_at: None,
-            layers: Vec::new(),
-        },
-        system: System {
-            page_size: 4096,
-            ..System::default()
-        },
-        caches,
-        warnings: Warnings::default(),
-    }
-}
-
-fn cache(name: &str, figures: &[(Quantity, u64)]) -> Cache {
-    let mut cache = Cache::new(CacheId(0), name);
-    for (q, v) in figures {
-        cache.set_exact(*q, *v, Layer::Sysfs);
-    }
-    cache
-}
 
 /// A row of /proc/slabinfo: total, slot, objects and pages per slab, slabs.
 fn row(name: &str, figures: [u64; 5]) -> Cache {

@@ -1,33 +1,13 @@
 //! What a reader of a comparison relies on.
 
 use super::*;
-use crate::model::{
-    CacheId, Counter, CounterId, CpuId, Era, Layer, Origin, OriginKind, System, Warning,
-    WarningCode,
-};
+use crate::analysis::testing::{self, snapshot};
+use crate::model::{Counter, CounterId, CpuId, Era, Layer, Warning, WarningCode};
 use proptest::prelude::*;
-
-fn snapshot(caches: Vec<Cache>) -> Snapshot {
-    Snapshot {
-        origin: Origin {
-            kind: OriginKind::Capture,
-            detail: "test".into(),
-            taken_at: None,
-            layers: Vec::new(),
-        },
-        system: System {
-            page_size: 4096,
-            ..System::default()
-        },
-        caches,
-        warnings: Warnings::default(),
-    }
-}
 
 /// Objects in use and slabs of 21 slots of 192 bytes.
 fn cache(name: &str, objects: u64, slabs: u64) -> Cache {
-    let mut cache = Cache::new(CacheId(0), name);
-    for (q, v) in [
+    let figures = [
         (Quantity::SlabSize, 192),
         (Quantity::ObjectSize, 192),
         (Quantity::ObjsPerSlab, 21),
@@ -35,10 +15,8 @@ fn cache(name: &str, objects: u64, slabs: u64) -> Cache {
         (Quantity::Objects, objects),
         (Quantity::TotalObjects, slabs * 21),
         (Quantity::Slabs, slabs),
-    ] {
-        cache.set_exact(q, v, Layer::Sysfs);
-    }
-    cache
+    ];
+    testing::cache(name, &figures)
 }
 
 fn names(diff: &Diff) -> Vec<&str> {

@@ -266,29 +266,8 @@ impl ExtendedRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CacheId, Layer};
-
-    fn cache(figures: &[(Quantity, u64)]) -> Cache {
-        let mut cache = Cache::new(CacheId(0), "x");
-        for (q, v) in figures {
-            cache.set_exact(*q, *v, Layer::Sysfs);
-        }
-        cache
-    }
-
-    fn sysfs(slabs: u64, objects: u64, partial: u64, objects_partial: u64) -> Cache {
-        cache(&[
-            (Quantity::ObjectSize, 100),
-            (Quantity::SlabSize, 128),
-            (Quantity::ObjsPerSlab, 32),
-            (Quantity::Order, 0),
-            (Quantity::Slabs, slabs),
-            (Quantity::TotalObjects, slabs * 32),
-            (Quantity::Objects, objects),
-            (Quantity::Partial, partial),
-            (Quantity::ObjectsPartial, objects_partial),
-        ])
-    }
+    use crate::analysis::testing::sysfs;
+    use crate::model::Layer;
 
     fn row<'a>(rows: &'a [ExtendedRow], name: &str) -> &'a ExtendedRow {
         rows.iter().find(|r| r.name == name).unwrap()
