@@ -1,5 +1,6 @@
 //! Figures derived from one or two snapshots. Pure functions; each formula once.
 
+pub mod advise;
 pub mod consistency;
 pub mod diff;
 pub mod groups;
