@@ -28,6 +28,7 @@ Examples:
   slabctl report --from sosreport.tar.xz  the same from somebody else's machine
   slabctl show dentry                     everything known about one cache
   slabctl diff --interval 10s             what grew in ten seconds
+  slabctl advise --interval 60s           what shape the growth has, and where memory hides
   slabctl capture slab.tar.zst            all slab state of this machine in one file
   slabctl report --demo                   try it without root, on the built-in engine
   slabctl doctor                          what can be read here, and what to do about the rest
@@ -159,6 +160,8 @@ pub(crate) enum Command {
     Show(Show),
     /// What grew or shrank between two captures, or in a live interval.
     Diff(Diff),
+    /// What the figures suggest: leak-shaped growth, fragmentation, hidden names, debugging.
+    Advise(Advise),
     /// Write all slab state of this machine into one file.
     Capture(Capture),
     /// Check the structures of the built-in engine while its load runs; goes with --demo.
@@ -403,6 +406,38 @@ pub(crate) struct Diff {
     /// Show caches that did not change too.
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+/// `slabctl advise`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl advise                                where this machine's slab memory is
+  slabctl advise --interval 60s                 and what shape its growth has
+  slabctl advise before.tar.zst after.tar.zst   the same from two captures
+  slabctl advise --from sosreport.tar.xz
+
+Each remark names what it rests on and what would confirm it. One snapshot
+never shows a leak; two show the shape of growth, not its cause.")]
+pub(crate) struct Advise {
+    /// The earlier capture, where growth is to be judged.
+    #[arg(value_name = "A", conflicts_with = "interval")]
+    pub(crate) before: Option<PathBuf>,
+    /// The later capture; without it, the machine as it is now.
+    #[arg(value_name = "B")]
+    pub(crate) after: Option<PathBuf>,
+    /// Sample the live source twice, this time apart: 10s, 5m, 1h.
+    #[arg(short, long, value_name = "TIME")]
+    pub(crate) interval: Option<String>,
+    /// Time between the two, where the captures do not tell it.
+    #[arg(long, value_name = "TIME", conflicts_with = "interval")]
+    pub(crate) elapsed: Option<String>,
+    /// Say nothing about less than this.
+    #[arg(long, value_name = "SIZE", default_value = "1M")]
+    pub(crate) min: String,
+    /// Only the first N.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) top: Option<usize>,
 }
 
 /// `slabctl capture`.

@@ -3,17 +3,17 @@
 mod table;
 
 use std::io::Write;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use collectors::analysis::diff::{self, Change, Changes, Diff, DiffRow, Presence};
 use collectors::columns::{self, Row};
 use collectors::model::{Cache, OriginKind, Snapshot};
-use collectors::source::{Demand, Source as _, capture};
+use collectors::source::Demand;
 use collectors::units;
 use jiff::SignedDuration;
 
 use super::select::Selection;
+use super::sides::Sides;
 use super::{Context, report};
 use crate::cli::{Diff as Args, Format};
 use crate::fail::{Failure, Status};
@@ -27,7 +27,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     let threshold = args.threshold.as_deref().map(threshold).transpose()?;
     let order = sort.map(Order::parse).transpose()?.unwrap_or(Order::Memory);
     let elapsed = args.elapsed.as_deref().map(interval::parse).transpose()?;
-    let (before, after, elapsed) = snapshots(context, args, &selection, elapsed)?;
+    let sides = Sides {
+        before: args.before.as_deref(),
+        after: args.after.as_deref(),
+        interval: args.interval.as_deref(),
+    };
+    let (before, after, passed) = sides.read(context, "diff", &demand(context, &selection))?;
+    let elapsed = passed.or(elapsed);
     let mut diff = diff::diff(&before, &after, elapsed);
     diff.rows
         .retain(|row| keep(row, &selection, &before, &after));
@@ -94,64 +100,6 @@ fn without_order(args: &Args) -> crate::cli::Select {
         sort: None,
         ..args.select.clone()
     }
-}
-
-fn snapshots(
-    context: &Context,
-    args: &Args,
-    selection: &Selection,
-    elapsed: Option<Duration>,
-) -> anyhow::Result<(Snapshot, Snapshot, Option<Duration>)> {
-    let demand = demand(context, selection);
-    if let Some(text) = &args.interval {
-        return interval(context, interval::parse(text)?, &demand);
-    }
-    let Some(path) = &args.before else {
-        return Err(Failure::usage("diff needs two captures, or --interval").into());
-    };
-    let global = &context.global;
-    open::no_demo(
-        global,
-        "diff --demo compares the built-in engine with itself: give --interval, no capture",
-    )?;
-    if args.after.is_some() && (global.from.is_some() || global.root.is_some()) {
-        return Err(Failure::usage(
-            "the later side is given twice: as the second capture, and by --from or --root",
-        )
-        .into());
-    }
-    let later = args.after.as_ref().or(global.from.as_ref());
-    if path.as_os_str() == "-" && later.is_some_and(|later| later.as_os_str() == "-") {
-        return Err(Failure::usage("standard input can be one side only").into());
-    }
-    let before = saved(path)?;
-    let after = match &args.after {
-        Some(path) => saved(path)?,
-        None => open::sample(global, &demand)?,
-    };
-    Ok((before, after, elapsed))
-}
-
-/// The running kernel twice, with the time between that really passed.
-fn interval(
-    context: &Context,
-    wait: Duration,
-    demand: &Demand,
-) -> anyhow::Result<(Snapshot, Snapshot, Option<Duration>)> {
-    let mut source = open::source(&context.global)?;
-    if !source.is_live() {
-        let error = "--interval needs a live source: a saved file does not change";
-        return Err(Failure::usage(error).into());
-    }
-    let before = source.sample(demand).map_err(open::with_hints)?;
-    let start = Instant::now();
-    std::thread::sleep(wait);
-    let after = source.sample(demand).map_err(open::with_hints)?;
-    Ok((before, after, Some(start.elapsed())))
-}
-
-fn saved(path: &Path) -> Result<Snapshot, Failure> {
-    Ok(capture::open(path)?.last_sample(&Demand::everything())?)
 }
 
 /// What a live side must read: the compared figures, what the filter looks at,

@@ -1,5 +1,6 @@
 //! The commands: each takes what was asked for and writes to standard output.
 
+pub(crate) mod advise;
 pub(crate) mod capture;
 pub(crate) mod cells;
 pub(crate) mod compat;
@@ -11,6 +12,7 @@ pub(crate) mod report;
 pub(crate) mod schema;
 pub(crate) mod select;
 pub(crate) mod show;
+pub(crate) mod sides;
 pub(crate) mod validate;
 
 use std::io::{self, BufWriter, Write};
@@ -51,6 +53,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Report(args)) => report::run(&context, &args),
         Some(Command::Show(args)) => show::run(&context, &args),
         Some(Command::Diff(args)) => diff::run(&context, &args),
+        Some(Command::Advise(args)) => advise::run(&context, &args),
         Some(Command::Capture(args)) => capture::run(&context, &args),
         Some(Command::Validate) => validate::run(&context),
         Some(Command::Doctor) => doctor::run(&context),

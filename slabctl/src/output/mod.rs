@@ -11,6 +11,7 @@
 pub(crate) mod envelope;
 mod escape;
 pub(crate) mod json;
+pub(crate) mod json_advise;
 pub(crate) mod json_diff;
 pub(crate) mod json_doctor;
 pub(crate) mod json_validate;

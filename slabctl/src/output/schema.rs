@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::json::Report;
+use super::json_advise;
 use super::json_diff;
 use super::json_doctor::Doctor;
 use super::json_validate::Validation;
@@ -17,7 +18,9 @@ use super::row::CacheRow;
 /// Names that [`schema`] knows: documents by the middle part of their
 /// `slabctl.NAME/1`, and `cache` and `diff-row` for a line of their JSON lines.
 pub(crate) const fn names() -> &'static [&'static str] {
-    &["report", "cache", "diff", "diff-row", "validate", "doctor"]
+    &[
+        "report", "cache", "diff", "diff-row", "advise", "validate", "doctor",
+    ]
 }
 
 /// The schema of document `name`; `None` when there is no such document.
@@ -27,6 +30,7 @@ pub(crate) fn schema(name: &str) -> Option<Value> {
         "cache" => of::<CacheRow>(),
         "diff" => of::<json_diff::Document>(),
         "diff-row" => of::<json_diff::Row>(),
+        "advise" => of::<json_advise::Document>(),
         "validate" => of::<Validation>(),
         "doctor" => of::<Doctor>(),
         _ => return None,

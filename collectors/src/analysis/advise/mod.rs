@@ -27,6 +27,8 @@ pub enum Rule {
     CacheShaped,
     /// Slabs grew and objects did not, or objects went and slabs stayed.
     GrowingHoles,
+    /// One cache holds much of all slab memory.
+    Dominant,
     /// Much of the memory held has no object in it.
     Fragmentation,
     /// Many more partial slabs than the kernel keeps empty ones.
@@ -47,10 +49,11 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule, in the order of the list.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::LeakShaped,
         Self::CacheShaped,
         Self::GrowingHoles,
+        Self::Dominant,
         Self::Fragmentation,
         Self::PartialList,
         Self::DebugSizes,
@@ -67,6 +70,7 @@ impl Rule {
             Self::LeakShaped => "leak-shaped-growth",
             Self::CacheShaped => "cache-shaped-growth",
             Self::GrowingHoles => "growing-holes",
+            Self::Dominant => "dominant-cache",
             Self::Fragmentation => "fragmentation",
             Self::PartialList => "long-partial-list",
             Self::DebugSizes => "debug-sizes",

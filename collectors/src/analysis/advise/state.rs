@@ -19,6 +19,8 @@ const LONG: u64 = 10;
 const SLACK: f64 = 0.2;
 /// Share of a cache's memory that the ends of slabs may take.
 const TAIL: f64 = 0.1;
+/// Share of slab memory from which a cache dominates it.
+const DOMINANT: f64 = 0.25;
 /// Share of slab memory from which a merged cache is worth a remark.
 const LARGE: f64 = 0.05;
 /// Names that are listed.
@@ -33,8 +35,10 @@ pub fn of_snapshot(snapshot: &Snapshot, limits: Limits) -> Vec<Advice> {
     list.extend(look.debug_sizes());
     for cache in snapshot.caches.iter().filter(|c| c.cgroup.is_none()) {
         let usage = Usage::of(cache, snapshot.system.page_size);
-        list.extend(look.holes(cache, &usage));
-        list.extend(look.partial_list(cache));
+        list.extend(look.dominant(cache, &usage));
+        // Holes tell of the list, too.
+        let holes = look.holes(cache, &usage);
+        list.extend(holes.or_else(|| look.partial_list(cache)));
         list.extend(look.slack(cache, &usage));
         list.extend(look.tail(cache, &usage));
         list.extend(look.fallback(cache, &usage));
@@ -165,6 +169,29 @@ impl<'s> Look<'s> {
         Some(advice.next("slabctl report --loss -n 10 names the caches"))
     }
 
+    fn dominant(&self, cache: &Cache, usage: &Usage) -> Option<Advice> {
+        let (memory, part) = self.enough(usage.memory, self.totals.memory.total, DOMINANT)?;
+        let used = usage.object_use?;
+        let says = format!(
+            "holds {}, {}% of slab memory; {}% of its slots have an object in use",
+            bytes(memory),
+            percent(part.value),
+            percent(used.value)
+        );
+        let next = match cache.flags.get(Flag::ReclaimAccount) {
+            Some(true) => {
+                "memory pressure shrinks it; whether it grows on, a second sample tells (slabctl advise --interval 60s)"
+            }
+            _ => {
+                "one sample cannot tell a leak from a large working set: sample again (slabctl advise --interval 60s, or two captures)"
+            }
+        };
+        let advice = Advice::about(Rule::Dominant, Some(cache), memory, says)
+            .with("objects", count(cache, Quantity::Objects))
+            .with("slabs", count(cache, Quantity::Slabs));
+        Some(advice.next(next))
+    }
+
     fn holes(&self, cache: &Cache, usage: &Usage) -> Option<Advice> {
         let (free, _) = self.enough(usage.free, usage.memory, 0.0)?;
         let holes = usage.fragmentation.filter(|f| f.value >= HOLES)?;
@@ -187,6 +214,7 @@ impl<'s> Look<'s> {
             .with("objects", count(cache, Quantity::Objects))
             .with("total_objects", count(cache, Quantity::TotalObjects))
             .with("partial", count(cache, Quantity::Partial))
+            .with("min_partial", count(cache, Quantity::MinPartial))
             .with("use_of_partial_slabs", on_lists.map(Amount::Ratio));
         Some(advice.next(
             "a slab goes back only when its last object does; if the figure stays over days while the load repeats, few long-lived objects keep many slabs",
@@ -313,12 +341,13 @@ impl<'s> Look<'s> {
 
     fn fallback(&self, cache: &Cache, usage: &Usage) -> Option<Advice> {
         let missing = usage.fallback_deficit.filter(|d| d.get() > 0)?;
-        let memory = usage.memory?.map(Bytes::get);
-        if memory.value < self.limit {
+        let slot = cache.slab_size()?.value.get();
+        let stake = Approx::exact(missing.get().saturating_mul(slot));
+        if stake.value < self.limit {
             return None;
         }
         let says = "some of its slabs are of a smaller order than the cache's: no larger pages were free when they were made".to_owned();
-        let advice = Advice::about(Rule::OrderFallback, Some(cache), memory, says)
+        let advice = Advice::about(Rule::OrderFallback, Some(cache), stake, says)
             .with("order", count(cache, Quantity::Order))
             .with("slabs", count(cache, Quantity::Slabs))
             .with("total_objects", count(cache, Quantity::TotalObjects))
