@@ -162,6 +162,10 @@ pub(crate) enum Command {
     Diff(Diff),
     /// What the figures suggest: leak-shaped growth, fragmentation, hidden names, debugging.
     Advise(Advise),
+    /// Give the empty slabs of caches back, and show what came of it.
+    Shrink(Shrink),
+    /// Show and change a cache's limits: cpu_partial, min_partial, remote_node_defrag_ratio.
+    Tune(Tune),
     /// Write all slab state of this machine into one file.
     Capture(Capture),
     /// Check the structures of the built-in engine while its load runs; goes with --demo.
@@ -438,6 +442,51 @@ pub(crate) struct Advise {
     /// Only the first N.
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) top: Option<usize>,
+}
+
+/// `slabctl shrink`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl shrink dentry
+  slabctl shrink kmalloc-64 kmalloc-96 --yes --json
+
+Only empty slabs can be given back. The kernel flushes every CPU for it.")]
+pub(crate) struct Shrink {
+    /// The caches: names, aliases or sysfs ids.
+    #[arg(required = true, value_name = "CACHE", add = clap_complete::engine::ArgValueCompleter::new(crate::complete::caches))]
+    pub(crate) caches: Vec<String>,
+    /// Do not ask.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// `slabctl tune`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl tune dentry                            show the limits
+  slabctl tune dentry min_partial=20             change one, after a question
+  slabctl tune dentry min_partial=20 --save undo.txt
+  slabctl tune --undo undo.txt                   put back what was there
+
+Limits last until the next boot.")]
+pub(crate) struct Tune {
+    /// The cache: a name, an alias or a sysfs id.
+    #[arg(value_name = "CACHE", conflicts_with = "undo", add = clap_complete::engine::ArgValueCompleter::new(crate::complete::caches))]
+    pub(crate) cache: Option<String>,
+    /// What to set: min_partial=20.
+    #[arg(value_name = "LIMIT=NUMBER", conflicts_with = "undo")]
+    pub(crate) limits: Vec<String>,
+    /// Write the present values into this new file before they are changed.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Put back the values in this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) undo: Option<PathBuf>,
+    /// Do not ask.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 /// `slabctl capture`.

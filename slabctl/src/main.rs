@@ -2,6 +2,7 @@
 //!
 //! This file only wires: arguments in, one command, an exit status out.
 
+mod ask;
 mod cli;
 mod cmd;
 mod compat;

@@ -12,7 +12,9 @@ pub(crate) mod report;
 pub(crate) mod schema;
 pub(crate) mod select;
 pub(crate) mod show;
+pub(crate) mod shrink;
 pub(crate) mod sides;
+pub(crate) mod tune;
 pub(crate) mod validate;
 
 use std::io::{self, BufWriter, Write};
@@ -54,6 +56,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Show(args)) => show::run(&context, &args),
         Some(Command::Diff(args)) => diff::run(&context, &args),
         Some(Command::Advise(args)) => advise::run(&context, &args),
+        Some(Command::Shrink(args)) => shrink::run(&context, &args),
+        Some(Command::Tune(args)) => tune::run(&context, &args),
         Some(Command::Capture(args)) => capture::run(&context, &args),
         Some(Command::Validate) => validate::run(&context),
         Some(Command::Doctor) => doctor::run(&context),

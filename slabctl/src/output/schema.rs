@@ -12,6 +12,8 @@ use super::json::Report;
 use super::json_advise;
 use super::json_diff;
 use super::json_doctor::Doctor;
+use super::json_shrink;
+use super::json_tune;
 use super::json_validate::Validation;
 use super::row::CacheRow;
 
@@ -31,6 +33,8 @@ pub(crate) fn schema(name: &str) -> Option<Value> {
         "diff" => of::<json_diff::Document>(),
         "diff-row" => of::<json_diff::Row>(),
         "advise" => of::<json_advise::Document>(),
+        "shrink" => of::<json_shrink::Document>(),
+        "tune" => of::<json_tune::Document>(),
         "validate" => of::<Validation>(),
         "doctor" => of::<Doctor>(),
         _ => return None,
