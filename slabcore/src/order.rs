@@ -4,11 +4,10 @@
 //! Linux 6.12. The kernel's processor count is given by the caller.
 
 use crate::sys::PAGE;
+pub use crate::walk::MAX_OBJECTS;
 
 /// Largest order of a slab.
 pub const MAX_ORDER: u32 = 10;
-/// A slab's object counter has 15 bits, and 0xffff means "no object".
-pub const MAX_OBJECTS: usize = 32_767;
 
 /// What the order depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
