@@ -226,6 +226,12 @@ impl Desc {
         fence(Ordering::Release);
     }
 
+    /// Empties the list of a slab that is about to be discarded: its memory may go back to
+    /// the system, and read as zero, before the descriptor says that it is no slab.
+    pub fn retire(&self) {
+        self.reset(Word::taken(self.load().objects(), true));
+    }
+
     /// One attempt to replace `old`; the tag advances.
     #[inline]
     pub fn replace(&self, old: Word, new: Word) -> bool {

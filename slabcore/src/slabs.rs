@@ -85,6 +85,7 @@ impl Cx<'_> {
         let node = &core.part_of(slab).node;
         self.inc(Stat::FreeSlab);
         self.add(Stat::AtomicOps, 2);
+        desc.retire();
         // SAFETY: no object of the slab is in use and it is on no list, so nobody can reach it.
         unsafe {
             core.engine.pages.free(slab, || {
