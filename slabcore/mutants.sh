@@ -65,5 +65,6 @@ mutant reader-without-fence slab.rs 's/fence\(Ordering::Acquire\);//' validate
 mutant taker-without-fence slab.rs 's/(after the word: see `still`\.\s*)fence\(Ordering::Release\);/$1/' validate
 mutant new-life-without-fence slab.rs 's/(Ordering::Release\);\s*)fence\(Ordering::Release\);(\s*\}\s*\/\/\/ One attempt)/$1$2/' validate
 mutant mark-before-the-word node.rs 's/on_node\.store\(1, Release\)/on_node.store(1, Relaxed)/' validate
+mutant discards-without-a-word slab.rs 's/self\.reset\(Word::taken\(self\.load\(\)\.objects\(\), true\)\);//' validate
 mutant believes-what-moved walk.rs 's/desc\.still\(word\)\.then_some\(seen\)/Some(seen)/' validate
 [ "$survivors" -eq 0 ]

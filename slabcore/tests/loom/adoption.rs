@@ -1,6 +1,6 @@
 //! Slots that end while others free into their slabs, and slots that adopt these.
 
-use crate::{SLAB, WAKE, World};
+use crate::{SLAB, WAKE, World, beside};
 use loom::thread;
 use slabcore::slab::Chain;
 use slabcore::sync::Ordering::Relaxed;
@@ -12,36 +12,42 @@ fn owned_and_full() -> loom::sync::Arc<World> {
     world
 }
 
+fn free(world: &World) {
+    world.free(Chain::one(0));
+}
+
 #[test]
 fn an_owner_that_ends_beside_a_free_leaves_no_stale_queue() {
-    loom::model(|| {
-        let world = owned_and_full();
-        let other = world.clone();
-        let thread = thread::spawn(move || other.free(Chain::one(0)));
-        world.give_up(1);
-        thread.join().unwrap();
-        assert!(world.queues[1].is_empty());
-        assert_eq!(world.slab().queued.load(Relaxed), 0);
-        assert_eq!(world.free_objects(), 1);
-        assert_eq!(world.node.nr_partial(), 1, "another slot finds it");
-    });
+    beside(
+        owned_and_full,
+        free,
+        |world| world.give_up(1),
+        |world, (), ()| {
+            assert!(world.queues[1].is_empty());
+            assert_eq!(world.slab().queued.load(Relaxed), 0);
+            assert_eq!(world.free_objects(), 1);
+            assert_eq!(world.node.nr_partial(), 1, "another slot finds it");
+        },
+    );
 }
 
 #[test]
 fn a_slab_that_changes_owner_beside_a_free_is_told_to_the_right_one() {
-    loom::model(|| {
-        let world = owned_and_full();
-        let other = world.clone();
-        let thread = thread::spawn(move || other.free(Chain::one(0)));
-        world.give_up(1);
-        let taken = world.adopt(2);
-        thread.join().unwrap();
-        assert!(world.queues[1].is_empty());
-        assert_eq!(taken.unwrap_or(0) + world.free_objects(), 1);
-        if taken.is_none() {
-            assert_eq!(world.node.nr_partial(), 1);
-        }
-    });
+    beside(
+        owned_and_full,
+        free,
+        |world| {
+            world.give_up(1);
+            world.adopt(2)
+        },
+        |world, (), taken| {
+            assert!(world.queues[1].is_empty());
+            assert_eq!(taken.unwrap_or(0) + world.free_objects(), 1);
+            if taken.is_none() {
+                assert_eq!(world.node.nr_partial(), 1);
+            }
+        },
+    );
 }
 
 /// A slot ends, another frees, a third adopts: each a thread of its own.
@@ -73,15 +79,18 @@ fn a_third_slot_that_adopts_loses_nothing() {
 /// The last free of a slab whose owner ends, in a node that keeps no empty slab.
 #[test]
 fn an_owner_that_ends_beside_the_last_free_discards_once() {
-    loom::model(|| {
-        let world = World::keeping(1, true, 0);
-        world.queues[1].adopt(&world.table, SLAB, 1);
-        assert_eq!(world.slab().take_or_ask(WAKE), None);
-        let other = world.clone();
-        let thread = thread::spawn(move || other.free(Chain::one(0)));
-        world.give_up(1);
-        thread.join().unwrap();
-        assert_eq!(world.discards(), 1);
-        assert!(world.queues[1].is_empty());
-    });
+    beside(
+        || {
+            let world = World::keeping(1, true, 0);
+            world.queues[1].adopt(&world.table, SLAB, 1);
+            assert_eq!(world.slab().take_or_ask(WAKE), None);
+            world
+        },
+        free,
+        |world| world.give_up(1),
+        |world, (), ()| {
+            assert_eq!(world.discards(), 1);
+            assert!(world.queues[1].is_empty());
+        },
+    );
 }

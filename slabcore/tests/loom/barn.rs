@@ -1,57 +1,96 @@
 //! Sheaves on their way through a barn.
 
+use crate::beside;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
-use loom::thread;
 use slabcore::barn::{Barn, Exchange};
+
+/// A barn, and what is in the sheaf number 10.
+struct Place {
+    barn: Barn,
+    objects: UnsafeCell<u32>,
+}
+
+fn empty() -> Arc<Place> {
+    Arc::new(Place {
+        barn: Barn::default(),
+        objects: UnsafeCell::new(0),
+    })
+}
+
+/// All sheaves that are in the barn, in order.
+fn rest(place: &Place) -> Vec<usize> {
+    let mut all: Vec<_> = std::iter::from_fn(|| place.barn.take_full()).collect();
+    all.extend(std::iter::from_fn(|| place.barn.take_empty()));
+    all
+}
+
+/// Exchanges an empty sheaf for a full one and back; what is left in hand.
+fn there_and_back(place: &Place, empty: usize) -> usize {
+    match place.barn.full_for_empty(empty, empty == 1) {
+        Exchange::Swapped(full) => match place.barn.empty_for_full(full, empty == 2) {
+            Exchange::Swapped(back) => back,
+            Exchange::NoEmpty | Exchange::Refused => full,
+        },
+        Exchange::NoEmpty | Exchange::Refused => empty,
+    }
+}
 
 #[test]
 fn sheaves_are_neither_lost_nor_doubled() {
-    loom::model(|| {
-        let barn = Arc::new(Barn::default());
-        assert!(barn.put_full(10));
-        let workers: Vec<_> = [1usize, 2]
-            .into_iter()
-            .map(|empty| {
-                let barn = barn.clone();
-                thread::spawn(move || match barn.full_for_empty(empty, empty == 1) {
-                    Exchange::Swapped(full) => match barn.empty_for_full(full, empty == 2) {
-                        Exchange::Swapped(back) => back,
-                        Exchange::NoEmpty | Exchange::Refused => full,
-                    },
-                    Exchange::NoEmpty | Exchange::Refused => empty,
-                })
-            })
-            .collect();
-        let mut all: Vec<usize> = workers.into_iter().map(|w| w.join().unwrap()).collect();
-        all.extend(std::iter::from_fn(|| barn.take_full()));
-        all.extend(std::iter::from_fn(|| barn.take_empty()));
-        all.sort_unstable();
-        assert_eq!(all, [1, 2, 10]);
-    });
+    beside(
+        || {
+            let place = empty();
+            assert!(place.barn.put_full(10));
+            place
+        },
+        |place| there_and_back(place, 1),
+        |place| there_and_back(place, 2),
+        |place, one, two| {
+            let mut all = rest(place);
+            all.extend([one, two]);
+            all.sort_unstable();
+            assert_eq!(all, [1, 2, 10]);
+        },
+    );
+}
+
+/// Two threads that put sheaves in at once lose neither.
+#[test]
+fn sheaves_put_in_at_once_are_both_there() {
+    beside(
+        empty,
+        |place| assert!(place.barn.put_full(10)),
+        |place| assert!(place.barn.put_full(20)),
+        |place, (), ()| {
+            let mut both = rest(place);
+            both.sort_unstable();
+            assert_eq!(both, [10, 20]);
+        },
+    );
 }
 
 /// What was written into a sheaf is there for whoever gets it.
 #[test]
 fn a_sheaf_brings_its_objects() {
-    loom::model(|| {
-        let barn = Arc::new(Barn::default());
-        let objects = Arc::new(UnsafeCell::new(0));
-        let (to, filled) = (barn.clone(), objects.clone());
-        let giver = thread::spawn(move || {
-            // SAFETY: loom checks that nobody reads meanwhile.
-            filled.with_mut(|objects| unsafe { *objects = 60 });
-            to.put_full(10)
-        });
-        let got = match barn.full_for_empty(1, true) {
+    fn give(place: &Place) {
+        // SAFETY: loom checks that no access is concurrent with a write.
+        place.objects.with_mut(|objects| unsafe { *objects = 60 });
+        assert!(place.barn.put_full(10));
+    }
+    fn get(place: &Place) -> Option<usize> {
+        let got = match place.barn.full_for_empty(1, true) {
             Exchange::Swapped(full) => Some(full),
-            Exchange::NoEmpty | Exchange::Refused => barn.take_full(),
+            Exchange::NoEmpty | Exchange::Refused => place.barn.take_full(),
         };
-        if got == Some(10) {
-            // SAFETY: as above.
-            assert_eq!(objects.with(|objects| unsafe { *objects }), 60);
+        if let Some(full) = got {
+            assert_eq!(full, 10);
+            // SAFETY: loom checks that no access is concurrent with a write.
+            assert_eq!(place.objects.with(|objects| unsafe { *objects }), 60);
         }
-        assert!(giver.join().unwrap());
-        assert_eq!(got.or_else(|| barn.take_full()), Some(10));
+        got
+    }
+    beside(empty, give, get, |place, (), got| {
+        assert_eq!(got.or_else(|| place.barn.take_full()), Some(10));
     });
 }

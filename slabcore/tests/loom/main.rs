@@ -22,6 +22,40 @@ use slabcore::sync::Ordering::Relaxed;
 use slabcore::wake::{self as queue, WakeQueue};
 use std::sync::atomic::AtomicU32;
 
+/// Models two pieces of work at once, then `check` sees what they left.
+///
+/// Twice, with the roles exchanged: loom runs one of them first, and of a variable it remembers
+/// only the last access; a thread that reads what it then writes hides earlier reads by others,
+/// and schedules in which these come later are not tried. (Seen: with the reader first, no
+/// schedule showed a mark that `Node::add` had just made.)
+pub(crate) fn beside<W, A, B>(
+    make: fn() -> Arc<W>,
+    a: fn(&W) -> A,
+    b: fn(&W) -> B,
+    check: fn(&W, A, B),
+) where
+    W: 'static,
+    A: 'static,
+    B: 'static,
+{
+    loom::model(move || {
+        let world = make();
+        let other = world.clone();
+        let thread = loom::thread::spawn(move || a(&other));
+        let from_b = b(&world);
+        let from_a = thread.join().unwrap();
+        check(&world, from_a, from_b);
+    });
+    loom::model(move || {
+        let world = make();
+        let other = world.clone();
+        let thread = loom::thread::spawn(move || b(&other));
+        let from_a = a(&world);
+        let from_b = thread.join().unwrap();
+        check(&world, from_a, from_b);
+    });
+}
+
 pub(crate) struct Cells(Vec<UnsafeCell<u16>>);
 
 impl Links for Cells {
@@ -124,13 +158,15 @@ impl World {
         self.deactivate(None);
     }
 
+    /// Takes a slab off the node's list.
+    pub(crate) fn pop(&self) -> Option<u32> {
+        let held = self.node.list_lock.lock();
+        self.node.pop(&held, &self.table)
+    }
+
     /// As a slot adopts a slab of the node's list, if there is one; gives its objects.
     pub(crate) fn adopt(&self, slot: usize) -> Option<u16> {
-        let popped = {
-            let held = self.node.list_lock.lock();
-            self.node.pop(&held, &self.table)
-        };
-        popped.map(|slab| {
+        self.pop().map(|slab| {
             let (_, taken) = self.table.desc(slab).take_all(true);
             self.queues[slot].adopt(&self.table, slab, slot as u64);
             taken
