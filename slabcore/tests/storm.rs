@@ -216,7 +216,11 @@ fn storm(policy: Policy, flags: DebugFlags, ms: u64) -> u64 {
     let engine = Engine::new(EngineConfig {
         nodes: 2,
         reserve: 1 << 30,
-        decommit: Decommit::AfterMs(2),
+        decommit: if flags.contains(DebugFlags::POISON) {
+            Decommit::AfterMs(2)
+        } else {
+            Decommit::Immediate
+        },
         fail_every: 50,
         report: Report::Call(keep),
         ..EngineConfig::new()
