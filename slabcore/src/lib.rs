@@ -43,6 +43,7 @@ pub mod node;
 pub mod slab;
 pub mod sync;
 pub mod wake;
+pub mod walk;
 
 #[cfg(not(loom))]
 mod builder;

@@ -3,8 +3,33 @@
 //! Source of truth: `struct kmem_cache_node` of mm/slub.c. Full slabs are on no
 //! list, as in a kernel without debugging.
 
-use crate::slab::{NIL, Table};
-use crate::sync::{AtomicU32, AtomicU64, Guard, Lock, Ordering::Relaxed};
+use crate::slab::{Freed, NIL, NONE, Table, Word};
+use crate::sync::{AtomicU32, AtomicU64, Guard, Lock, Ordering::Relaxed, Ordering::Release};
+
+/// How a node keeps its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// An empty slab is kept while the list has fewer slabs than this.
+    pub min_partial: u32,
+    /// Slabs are added to the tail, not to the head.
+    pub at_tail: bool,
+}
+
+/// What became of a slab, and what the thread that changed it has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing to do: it is where it was, or somebody else sees to it.
+    Left,
+    /// It is on the node's list now.
+    Listed,
+    /// It was full and belongs to the thread that freed into it.
+    Mine,
+    /// It is empty and on no list; the thread must discard it.
+    Discard {
+        /// It was on the list before.
+        was_listed: bool,
+    },
+}
 
 /// Partial slabs and totals of one node.
 ///
@@ -51,7 +76,8 @@ impl Node {
         desc.prev.store(prev, Relaxed);
         desc.next.store(next, Relaxed);
         self.link(table, prev, next, index, index);
-        desc.on_node.store(1, Relaxed);
+        // After the change of the word that let it be listed: see `Desc::marked_wrongly`.
+        desc.on_node.store(1, Release);
         self.nr_partial.store(self.nr_partial() + 1, Relaxed);
     }
 
@@ -72,6 +98,48 @@ impl Node {
             self.remove(held, table, first);
             first
         })
+    }
+
+    /// Finds a place for a slab into which a chain has been freed.
+    pub fn after_free(&self, table: &impl Table, index: u32, freed: Freed<'_>, keep: Keep) -> Fate {
+        if freed.old.frozen() {
+            return Fate::Left;
+        }
+        let was_full = freed.old.head() == NONE;
+        let Some(held) = freed.guard else {
+            return if was_full { Fate::Mine } else { Fate::Left };
+        };
+        if !was_full && !freed.on_node {
+            // Somebody holds it and will find it empty.
+            return Fate::Left;
+        }
+        if freed.new.inuse() == 0 && self.nr_partial() >= keep.min_partial {
+            if freed.on_node {
+                self.remove(&held, table, index);
+            }
+            return Fate::Discard {
+                was_listed: freed.on_node,
+            };
+        }
+        if !was_full {
+            return Fate::Left;
+        }
+        self.add(&held, table, index, keep.at_tail);
+        Fate::Listed
+    }
+
+    /// Finds a place for a slab that this thread held and thawed when its word was `word`.
+    pub fn put_down(&self, table: &impl Table, index: u32, word: Word, keep: Keep) -> Fate {
+        if word.head() == NONE {
+            // From now on whoever frees into it may list it.
+            return Fate::Left;
+        }
+        if word.inuse() == 0 && self.nr_partial() >= keep.min_partial {
+            return Fate::Discard { was_listed: false };
+        }
+        let held = self.list_lock.lock();
+        self.add(&held, table, index, keep.at_tail);
+        Fate::Listed
     }
 
     /// Makes `after_prev` follow `prev` and `before_next` precede `next`.

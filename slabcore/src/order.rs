@@ -7,11 +7,10 @@
 //! its own page size; the rest serves whoever predicts what a kernel chose.
 
 use crate::sys::PAGE;
+pub use crate::walk::MAX_OBJECTS;
 
 /// Largest page order of the page allocator in its usual configuration.
 pub const MAX_ORDER: u32 = 10;
-/// A slab's object counter has 15 bits, and in the engine 0xffff means "no object".
-pub const MAX_OBJECTS: usize = 32_767;
 
 /// Objects of `size` bytes in a slab of the engine's pages.
 pub const fn objects(size: usize, order: u32) -> usize {

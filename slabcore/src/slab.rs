@@ -9,7 +9,7 @@
 //! objects 15, frozen 1, wake 1, tag 15. `inuse` counts objects that are not in
 //! the word's own list: given out, or in the list of whoever holds the slab.
 
-use crate::sync::{AtomicU32, AtomicU64, Guard, Lock, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Guard, Lock, Ordering, fence};
 
 /// No object.
 pub const NONE: u16 = 0xffff;
@@ -204,10 +204,32 @@ impl Desc {
         Word(self.word.load(Ordering::Acquire))
     }
 
+    /// Whether the word is still this one, after links have been read: then they were the
+    /// links of this word, and not what a later holder wrote to the objects.
+    pub fn still(&self, word: Word) -> bool {
+        // Together with the fence of whoever took the objects; an acquire load alone would
+        // not keep the reads of links before it.
+        fence(Ordering::Acquire);
+        Word(self.word.load(Ordering::Relaxed)) == word
+    }
+
+    /// Whether the slab is marked as listed although by its word it is not: a slab that is
+    /// held or full is on no list. Only to be believed if the word is [`Desc::still`] the same.
+    pub fn marked_wrongly(&self, word: Word) -> bool {
+        (word.frozen() || word.head() == NONE) && self.on_node.load(Ordering::Relaxed) != 0
+    }
+
     /// Sets the word of a slab that nobody else can reach, keeping the tag going.
     pub fn reset(&self, word: Word) {
         let old = Word(self.word.load(Ordering::Relaxed));
         self.word.store(word.tagged_after(old).0, Ordering::Release);
+        fence(Ordering::Release);
+    }
+
+    /// Empties the list of a slab that is about to be discarded: its memory may go back to
+    /// the system, and read as zero, before the descriptor says that it is no slab.
+    pub fn retire(&self) {
+        self.reset(Word::taken(self.load().objects(), true));
     }
 
     /// One attempt to replace `old`; the tag advances.
@@ -219,13 +241,22 @@ impl Desc {
             .is_ok()
     }
 
+    /// As `replace`, by whoever may write to the objects of the list from then on.
+    #[inline]
+    fn replace_and_write(&self, old: Word, new: Word) -> bool {
+        let done = self.replace(old, new);
+        // What is written to the objects is seen by others after the word: see `still`.
+        fence(Ordering::Release);
+        done
+    }
+
     /// Changes the word until it succeeds or `change` declines; gives old and new.
     #[inline]
     pub fn update(&self, mut change: impl FnMut(Word) -> Option<Word>) -> Option<(Word, Word)> {
         loop {
             let old = self.load();
             let new = change(old)?;
-            if self.replace(old, new) {
+            if self.replace_and_write(old, new) {
                 return Some((old, new));
             }
         }
@@ -286,10 +317,24 @@ impl Desc {
         loop {
             let old = self.load();
             let new = old.emptied().with_frozen(frozen).with_wake(false);
-            if self.replace(old, new) {
+            if self.replace_and_write(old, new) {
                 return (old.head(), old.free());
             }
         }
+    }
+
+    /// Takes the whole list of a slab that this thread owns if it has at least `wake`
+    /// objects; else sets the wake bit, so that the free that makes it so many tells.
+    #[inline]
+    pub fn take_or_ask(&self, wake: u16) -> Option<(u16, u16)> {
+        let (old, _) = self.update(|old| {
+            Some(if old.free() >= wake {
+                old.emptied()
+            } else {
+                old.with_wake(true)
+            })
+        })?;
+        (old.free() >= wake).then_some((old.head(), old.free()))
     }
 
     /// Pops up to `want` objects of a slab that only this thread may take from:
@@ -309,7 +354,7 @@ impl Desc {
             if got == 0 {
                 return (NONE, 0, true);
             }
-            if self.replace(old, old.with_list(rest, old.inuse() + got)) {
+            if self.replace_and_write(old, old.with_list(rest, old.inuse() + got)) {
                 return (old.head(), got, rest != NONE);
             }
         }

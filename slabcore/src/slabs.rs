@@ -4,7 +4,8 @@
 //! found an empty list), or the thread that held it. Everybody else leaves the
 //! lists alone unless `on_node` says the slab is on the node's list.
 
-use crate::core::Cx;
+use crate::core::{CacheCore, Cx};
+use crate::node::{Fate, Keep};
 use crate::pages::{Run, state};
 use crate::slab::{Chain, Links, NONE, Table, WasFull, Word, place};
 use crate::stats::Stat;
@@ -18,6 +19,15 @@ pub(crate) enum After {
     Done,
     /// The slab was full and now belongs on this slot's partial list.
     ToSlot(u32),
+}
+
+impl CacheCore {
+    fn keep(&self) -> Keep {
+        Keep {
+            min_partial: self.min_partial.load(Relaxed),
+            at_tail: self.add_to_tail,
+        }
+    }
 }
 
 impl Cx<'_> {
@@ -75,6 +85,7 @@ impl Cx<'_> {
         let node = &core.part_of(slab).node;
         self.inc(Stat::FreeSlab);
         self.add(Stat::AtomicOps, 2);
+        desc.retire();
         // SAFETY: no object of the slab is in use and it is on no list, so nobody can reach it.
         unsafe {
             core.engine.pages.free(slab, || {
@@ -101,33 +112,24 @@ impl Cx<'_> {
             }
             return After::Done;
         }
-        let was_empty_list = freed.old.head() == NONE;
-        let Some(held) = freed.guard else {
-            let to_slot = was_empty_list && was_full != WasFull::ToNode;
-            if to_slot && was_full == WasFull::FreezeForSlot {
-                self.inc(Stat::Freeze);
-            }
-            return if to_slot {
-                After::ToSlot(slab)
-            } else {
-                After::Done
-            };
-        };
-        self.add(Stat::AtomicOps, 2);
-        if !was_empty_list && !freed.on_node {
-            // Somebody holds it and will find it empty.
-            return After::Done;
+        if freed.guard.is_some() {
+            self.add(Stat::AtomicOps, 2);
         }
-        if freed.new.inuse() == 0 && node.nr_partial() >= core.min_partial.load(Relaxed) {
-            if freed.on_node {
-                node.remove(&held, &core.engine.pages, slab);
-                self.inc(Stat::FreeRemovePartial);
+        match node.after_free(&core.engine.pages, slab, freed, core.keep()) {
+            Fate::Left => {}
+            Fate::Mine => {
+                if was_full == WasFull::FreezeForSlot {
+                    self.inc(Stat::Freeze);
+                }
+                return After::ToSlot(slab);
             }
-            drop(held);
-            self.discard(slab);
-        } else if was_empty_list {
-            node.add(&held, &core.engine.pages, slab, core.add_to_tail);
-            self.inc(Stat::FreeAddPartial);
+            Fate::Listed => self.inc(Stat::FreeAddPartial),
+            Fate::Discard { was_listed } => {
+                if was_listed {
+                    self.inc(Stat::FreeRemovePartial);
+                }
+                self.discard(slab);
+            }
         }
         After::Done
     }
@@ -156,27 +158,23 @@ impl Cx<'_> {
 
     /// Finds a place for a slab that this thread held and has just thawed.
     pub fn put_down(self, slab: u32, word: Word) {
-        if word.head() == NONE {
-            // From now on whoever frees into it may list it.
-            self.inc(Stat::DeactivateFull);
-            return;
-        }
         let core = self.core;
         let node = &core.part_of(slab).node;
-        if word.inuse() == 0 && node.nr_partial() >= core.min_partial.load(Relaxed) {
-            self.inc(Stat::DeactivateEmpty);
-            self.discard(slab);
-            return;
+        match node.put_down(&core.engine.pages, slab, word, core.keep()) {
+            Fate::Left | Fate::Mine => self.inc(Stat::DeactivateFull),
+            Fate::Discard { .. } => {
+                self.inc(Stat::DeactivateEmpty);
+                self.discard(slab);
+            }
+            Fate::Listed => {
+                self.add(Stat::AtomicOps, 2);
+                self.inc(if core.add_to_tail {
+                    Stat::DeactivateToTail
+                } else {
+                    Stat::DeactivateToHead
+                });
+            }
         }
-        self.add(Stat::AtomicOps, 2);
-        let held = node.list_lock.lock();
-        node.add(&held, &core.engine.pages, slab, core.add_to_tail);
-        drop(held);
-        self.inc(if core.add_to_tail {
-            Stat::DeactivateToTail
-        } else {
-            Stat::DeactivateToHead
-        });
     }
 
     /// Takes up to `out.len()` slabs with at least `objects` free ones off a node's

@@ -7,10 +7,10 @@
 pub use std::sync::atomic::Ordering;
 
 #[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
+pub use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize, fence};
 
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
+pub use loom::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize, fence};
 
 pub use lock::{Guard, Lock};
 

@@ -4,54 +4,18 @@
 //! Seconds by default; `SLABCORE_STRESS_MS` sets the time for each policy.
 #![cfg(not(loom))]
 // Helpers of tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::semicolon_if_nothing_returned)]
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/stamped.rs"]
+mod stamped;
 
 use slabcore::{Cache, CacheBuilder, Decommit, Engine, EngineConfig, Policy};
+use stamped::{Object, Rng, stress_ms};
 use std::alloc::Layout;
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-
-struct Object(NonNull<u8>, u64);
-// SAFETY: an object is owned by whoever holds this value.
-unsafe impl Send for Object {}
-
-fn words(cache: &Cache) -> usize {
-    cache.object_size() / 8
-}
-
-fn stamp(cache: &Cache, object: &Object) {
-    for word in 0..words(cache) {
-        // SAFETY: the object is ours and has that many words.
-        unsafe {
-            object
-                .0
-                .cast::<u64>()
-                .add(word)
-                .write(object.1 ^ word as u64)
-        };
-    }
-}
-
-fn check(cache: &Cache, object: &Object) {
-    for word in 0..words(cache) {
-        // SAFETY: as above.
-        let found = unsafe { object.0.cast::<u64>().add(word).read() };
-        assert_eq!(found, object.1 ^ word as u64, "stamp of word {word}");
-    }
-}
-
-struct Rng(u64);
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n as u64) as usize
-    }
-}
 
 struct Shared {
     cache: Cache,
@@ -68,7 +32,7 @@ fn live(
     from: &Receiver<Object>,
     held: Vec<Object>,
 ) -> Vec<Object> {
-    let mut rng = Rng(seed | 1);
+    let mut rng = Rng::new(seed);
     let mut held = held;
     let cache = &shared.cache;
     let mut allocs = 0;
@@ -76,11 +40,9 @@ fn live(
         match rng.below(8) {
             0..4 if held.len() < 3000 => {
                 for _ in 0..=rng.below(40) {
-                    let at = cache.alloc().unwrap();
+                    let stamp = shared.serial.fetch_add(1, Ordering::Relaxed) << 8;
+                    held.push(Object::new(cache, stamp).unwrap());
                     allocs += 1;
-                    let object = Object(at, shared.serial.fetch_add(1, Ordering::Relaxed) << 8);
-                    stamp(cache, &object);
-                    held.push(object);
                 }
             }
             4 | 5 if !held.is_empty() => {
@@ -89,10 +51,7 @@ fn live(
                         break;
                     }
                     let at = rng.below(held.len());
-                    let object = held.swap_remove(at);
-                    check(cache, &object);
-                    // SAFETY: the object is ours and freed once.
-                    unsafe { cache.free(object.0) };
+                    held.swap_remove(at).free(cache);
                 }
             }
             6 => {
@@ -108,9 +67,7 @@ fn live(
             }
             7 => {
                 for object in from.try_iter().take(60) {
-                    check(cache, &object);
-                    // SAFETY: as above.
-                    unsafe { cache.free(object.0) };
+                    object.free(cache);
                 }
                 if rng.below(2000) == 0 {
                     cache.shrink();
@@ -127,10 +84,7 @@ fn live(
 }
 
 fn stress(policy: Policy, size: usize, nodes: usize) {
-    let ms = std::env::var("SLABCORE_STRESS_MS")
-        .ok()
-        .and_then(|ms| ms.parse().ok())
-        .unwrap_or(400);
+    let ms = stress_ms(400);
     let engine = Engine::new(EngineConfig {
         nodes,
         decommit: Decommit::AfterMs(5),
@@ -198,9 +152,7 @@ fn stress(policy: Policy, size: usize, nodes: usize) {
     live += rest.len() as u64;
     assert_eq!(shared.cache.counters().live(), live);
     for object in rest {
-        check(&shared.cache, &object);
-        // SAFETY: as above.
-        unsafe { shared.cache.free(object.0) };
+        object.free(&shared.cache);
     }
     assert_eq!(shared.cache.counters().live(), 0);
     assert_eq!(engine.validate().findings, []);
@@ -267,12 +219,9 @@ fn more_threads_than_slots_keep_every_stamp() {
             std::thread::Builder::new()
                 .stack_size(64 << 10)
                 .spawn_scoped(scope, move || {
-                    let mine = Object(cache.alloc().unwrap(), (i as u64) << 8);
-                    stamp(cache, &mine);
+                    let mine = Object::new(cache, (i as u64) << 8).unwrap();
                     barrier.wait();
-                    check(cache, &mine);
-                    // SAFETY: the object is ours and freed once.
-                    unsafe { cache.free(mine.0) };
+                    mine.free(cache);
                 })
                 .unwrap();
         }

@@ -223,20 +223,10 @@ fn take_local(cx: Cx<'_>, slab: u32, want: u16) -> u16 {
 /// the slab on the list of full ones, to be told later. Tells whether there is more.
 fn spent(cx: Cx<'_>, slab: u32) -> bool {
     let desc = cx.core.desc(slab);
-    let wake = cx.core.wake;
     cx.inc(Stat::AtomicOps);
-    let changed = desc.update(|old| {
-        Some(if old.free() >= wake {
-            old.emptied()
-        } else {
-            old.with_wake(true)
-        })
-    });
-    if let Some((old, _)) = changed
-        && old.free() >= wake
-    {
+    if let Some((head, len)) = desc.take_or_ask(cx.core.wake) {
         cx.inc(Stat::AllocRefill);
-        desc.set_whole_local(old.head(), old.free(), NONE);
+        desc.set_whole_local(head, len, NONE);
         return true;
     }
     link(cx, slab, place::FULL);

@@ -3,8 +3,7 @@
 //! Nothing of a slab but live objects' own bytes changes while that lock is held,
 //! so each finding is confirmed by it. Damage is repaired on the spot.
 
-use super::slabs::Seen;
-use super::{Finding, Validation};
+use super::{Finding, Seen, Validation};
 use crate::core::{CacheCore, Path};
 use crate::debug::operation::Operation;
 use crate::pages::{state, unpack};

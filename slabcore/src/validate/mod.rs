@@ -7,10 +7,12 @@
 //! into; their owners change them without a trace.
 
 mod debug;
+#[cfg(test)]
+mod planted;
 mod slabs;
 
+pub(crate) use crate::walk::Seen;
 pub(crate) use debug::report_remaining;
-pub(crate) use slabs::Seen;
 
 use crate::core::CacheCore;
 use crate::debug::check::{DamageKind, Found};

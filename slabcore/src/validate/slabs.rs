@@ -3,67 +3,29 @@
 use super::{Fault, Finding, Validation};
 use crate::core::{CacheCore, Path};
 use crate::engine::EngineCore;
-use crate::order::MAX_OBJECTS;
 use crate::pages::{state, unpack};
-use crate::slab::{Links, NIL, NONE, Table, Word};
+use crate::slab::{NIL, Table, Word};
 use crate::sync::Ordering::Relaxed;
 use crate::sys::PAGE;
+use crate::walk::{Broken, MAX_OBJECTS, Seen, steady, walk};
 
 /// Times to look at a slab whose word keeps changing.
 const TRIES: usize = 16;
 
-/// One bit for each object of a slab.
-pub(crate) struct Seen([u64; MAX_OBJECTS / 64 + 1]);
-
-impl Seen {
-    pub const fn new() -> Self {
-        Self([0; MAX_OBJECTS / 64 + 1])
-    }
-
-    /// Marks an object; whether it was marked before.
-    pub fn mark(&mut self, object: u16) -> bool {
-        let word = &mut self.0[usize::from(object) / 64];
-        let bit = 1 << (object % 64);
-        let before = *word & bit != 0;
-        *word |= bit;
-        before
-    }
-
-    pub fn has(&self, object: u16) -> bool {
-        self.0[usize::from(object) / 64] & (1 << (object % 64)) != 0
-    }
-}
-
 /// Walks a word's list; ends at the first fault.
-fn walk(core: &CacheCore, slab: u32, word: Word, seen: &mut Seen) -> Result<(), Fault> {
-    let (inuse, objects) = (word.inuse(), word.objects());
-    if inuse > objects || objects == 0 || usize::from(objects) > MAX_OBJECTS {
-        return Err(Fault::Counts { inuse, objects });
-    }
-    let links = core.links(slab);
-    let (mut object, mut before, mut found) = (word.head(), NONE, 0u16);
-    while object != NONE {
-        if object >= objects {
-            return Err(Fault::BadLink {
-                object: before,
-                link: object,
-            });
-        }
-        if seen.mark(object) {
-            return Err(Fault::Cycle { object });
-        }
-        found += 1;
-        before = object;
-        object = links.get(object);
-    }
-    if found == word.free() {
-        Ok(())
-    } else {
-        Err(Fault::FreeCount {
+fn check_word(core: &CacheCore, slab: u32, word: Word, seen: &mut Seen) -> Result<(), Fault> {
+    walk(&core.links(slab), word, seen).map_err(|broken| match broken {
+        Broken::Counts => Fault::Counts {
+            inuse: word.inuse(),
+            objects: word.objects(),
+        },
+        Broken::Link { object, link } => Fault::BadLink { object, link },
+        Broken::Cycle { object } => Fault::Cycle { object },
+        Broken::Length { found } => Fault::FreeCount {
             found,
             counted: word.free(),
-        })
-    }
+        },
+    })
 }
 
 /// Checks a node's partial list and its slabs, under the list lock.
@@ -106,7 +68,7 @@ pub(super) fn check_list(core: &CacheCore, node: usize, found: &mut Validation) 
         if word.frozen() {
             tell(at, Fault::ListedFrozen);
         }
-        if let Err(fault) = walk(core, at, word, &mut Seen::new()) {
+        if let Err(fault) = check_word(core, at, word, &mut Seen::new()) {
             tell(at, fault);
         }
         n += 1;
@@ -142,11 +104,11 @@ pub(super) fn check_barn(core: &CacheCore, node: usize, found: &mut Validation) 
                 tell(0, Fault::BarnObject);
                 continue;
             };
-            let mut seen = Seen::new();
-            let word = core.desc(slab).load();
-            let walked = walk(core, slab, word, &mut seen);
-            let still = core.desc(slab).load() == word;
-            if still && walked.is_ok() && seen.has(object) {
+            let free = steady(core.desc(slab), 1, |word| {
+                let mut seen = Seen::new();
+                check_word(core, slab, word, &mut seen).is_ok() && seen.has(object)
+            });
+            if free == Some(true) {
                 tell(
                     core.engine.pages.address(slab),
                     Fault::BarnObjectFree { object },
@@ -177,41 +139,49 @@ pub(super) fn check_all(engine: &EngineCore, caches: &[&CacheCore], found: &mut 
 fn check_slab(engine: &EngineCore, caches: &[&CacheCore], slab: u32, found: &mut Validation) {
     let pages = &engine.pages;
     let desc = pages.desc(slab);
-    for _ in 0..TRIES {
-        let word = desc.load();
+    let look = |word: Word| {
         let id = desc.cache.load(Relaxed);
-        let Some(core) = caches.iter().find(|core| core.id + 1 == id) else {
-            // Discarded meanwhile, or of a cache made after the list of caches was.
-            return;
-        };
-        let bytes = pages.run_bytes(slab);
-        let first = (0..(bytes / PAGE) as u32)
-            .find(|page| pages.head_entry(slab + page).load(Relaxed) != slab)
-            .map(|page| Fault::PageMap { page });
-        let fits = (bytes / core.size as usize).min(MAX_OBJECTS);
-        let counts = (usize::from(word.objects()) != fits).then_some(Fault::Counts {
-            inuse: word.inuse(),
-            objects: word.objects(),
-        });
-        let fault = first.or(counts).or_else(|| match core.path {
+        // Discarded meanwhile, or of a cache made after the list of caches was.
+        let core = caches.iter().find(|core| core.id + 1 == id)?;
+        let node = desc.node.load(Relaxed);
+        let fault = check_shape(engine, core, slab, word).or_else(|| match core.path {
             // Its lists are walked under the lock; somebody may be writing to the slots.
             Path::Debug => None,
-            Path::Policy(_) => walk(core, slab, word, &mut Seen::new()).err(),
+            Path::Policy(_) => check_word(core, slab, word, &mut Seen::new())
+                .err()
+                .or_else(|| desc.marked_wrongly(word).then_some(Fault::OnNodeFlag)),
         });
+        Some((id, core.id, node, fault?))
+    };
+    match steady(desc, TRIES, look) {
         // The same word and cache: the slab was this one, and still, all the time.
-        if desc.load() == word && desc.cache.load(Relaxed) == id {
-            if let Some(fault) = fault {
-                found.tell(Finding {
-                    cache: core.id,
-                    node: desc.node.load(Relaxed),
-                    slab: pages.address(slab),
-                    fault,
-                });
-            }
-            return;
+        Some(Some((id, cache, node, fault))) if desc.cache.load(Relaxed) == id => {
+            found.tell(Finding {
+                cache,
+                node,
+                slab: pages.address(slab),
+                fault,
+            });
         }
+        Some(_) => {}
+        None => found.unchecked += 1,
     }
-    found.unchecked += 1;
+}
+
+/// Checks the page map of a slab and the number of its objects.
+fn check_shape(engine: &EngineCore, core: &CacheCore, slab: u32, word: Word) -> Option<Fault> {
+    let pages = &engine.pages;
+    let bytes = pages.run_bytes(slab);
+    let fits = (bytes / core.size as usize).min(MAX_OBJECTS);
+    (0..(bytes / PAGE) as u32)
+        .find(|page| pages.head_entry(slab + page).load(Relaxed) != slab)
+        .map(|page| Fault::PageMap { page })
+        .or_else(|| {
+            (usize::from(word.objects()) != fits).then_some(Fault::Counts {
+                inuse: word.inuse(),
+                objects: word.objects(),
+            })
+        })
 }
 
 /// Counts a cache's slabs against the counters, under the page lock.
