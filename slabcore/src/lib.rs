@@ -58,6 +58,8 @@ mod core;
 #[cfg(not(loom))]
 pub mod debug;
 #[cfg(not(loom))]
+pub mod dump;
+#[cfg(not(loom))]
 mod engine;
 #[cfg(not(loom))]
 mod global;

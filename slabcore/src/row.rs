@@ -66,6 +66,20 @@ pub(crate) struct Stamp {
     pub head: u16,
 }
 
+impl Stamp {
+    /// That of a row which no thread has used.
+    pub const UNUSED: Self = Self {
+        changing: 0,
+        fast: [0; 2],
+        n: 0,
+        spare_n: 0,
+        main: 0,
+        spare: 0,
+        slab: 0,
+        head: crate::slab::NONE,
+    };
+}
+
 /// The row is being changed until this is dropped.
 pub(crate) struct Changing<'r>(Option<&'r Row>);
 
@@ -107,7 +121,7 @@ impl Row {
         fence(Ordering::Acquire);
         let changing = self.changing.load(Ordering::Acquire);
         let fast = [Stat::AllocFastpath, Stat::FreeFastpath];
-        (changing % 2 == 0).then(|| Stamp {
+        changing.is_multiple_of(2).then(|| Stamp {
             changing,
             fast: fast.map(|stat| self.stats.get(stat)),
             n: self.n.load(Relaxed),
@@ -175,6 +189,7 @@ mod tests {
         // SAFETY: as above.
         let row: Row = unsafe { std::mem::zeroed() };
         let first = row.stamp().unwrap();
+        assert_eq!(first, Stamp::UNUSED);
         assert_eq!(row.stamp(), Some(first));
         let outer = row.change();
         assert_eq!(row.stamp(), None);
