@@ -17,7 +17,8 @@ use super::operation::{Operation, now_ns, thread_name};
 use super::poison::{self, State};
 use super::quarantine::{Held, Quarantine};
 use super::reason::Fix;
-use super::report::{Addresses, NOT_TAINTED, ObjectView, Reporter, SlabView, TAINTED, Trace};
+use super::report::{NOT_TAINTED, ObjectView, Reporter, SlabView, TAINTED, Trace};
+use super::symbols::Later;
 use super::track::TrackKind;
 use crate::engine::EngineCore;
 use crate::hooks::{ObjectRef, SlabRef};
@@ -208,7 +209,7 @@ impl DebugCache {
                 flag_names: NODE_NAMES.get(slab.node as usize).unwrap_or(&"node=?"),
             },
             depot: self.depot,
-            symbols: &Addresses,
+            symbols: &Later,
             now_ns: now_ns(),
             trace: shown,
         };
