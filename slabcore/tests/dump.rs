@@ -138,13 +138,12 @@ fn agree(of: &CacheSnapshot, totals: &Totals, slabs: &[SlabDump]) {
     assert_eq!(totals.slabs, of.slabs, "{name}");
     assert_eq!(totals.allocated, of.objects, "{name}");
     assert_eq!(totals.counted, of.objects, "{name}");
-    assert_eq!(totals.arrays, of.sheaf_objects, "{name}");
+    assert_eq!(totals.main + totals.spare, of.sheaf_objects, "{name}");
     let barn: u32 = of.nodes.iter().map(|node| node.barn_full).sum();
     assert_eq!(totals.barn, u64::from(barn * of.sheaf_capacity), "{name}");
     let all = slabs.iter().map(|slab| slab.states.len() as u64).sum();
     assert_eq!(of.total_objects, all, "{name}");
-    let parts = [totals.allocated, totals.free, totals.remote, totals.own];
-    let parts = parts.iter().sum::<u64>() + totals.arrays + totals.barn + totals.quarantined;
+    let parts: u64 = totals.places().iter().sum();
     assert_eq!(parts, all, "{name}: each object is in one place");
     let count = |of: fn(&&SlabDump) -> bool| slabs.iter().filter(of).count() as u64;
     assert_eq!(count(|s| s.on_node), of.partial, "{name}");

@@ -184,8 +184,10 @@ pub struct Totals {
     pub remote: u64,
     /// In own lists of slots.
     pub own: u64,
-    /// In arrays of slots.
-    pub arrays: u64,
+    /// In main arrays of slots.
+    pub main: u64,
+    /// In second arrays of slots.
+    pub spare: u64,
     /// In barns.
     pub barn: u64,
     /// Out of use.
@@ -199,6 +201,21 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Objects by where they are: allocated, free, remote, own, main, spare, barn, quarantined, unknown.
+    pub const fn places(&self) -> [u64; 9] {
+        [
+            self.allocated,
+            self.free,
+            self.remote,
+            self.own,
+            self.main,
+            self.spare,
+            self.barn,
+            self.quarantined,
+            self.unknown,
+        ]
+    }
+
     fn add(&mut self, states: &[State]) {
         self.slabs += 1;
         for state in states {
@@ -207,7 +224,8 @@ impl Totals {
                 State::Free => &mut self.free,
                 State::Remote => &mut self.remote,
                 State::Own { .. } => &mut self.own,
-                State::Main { .. } | State::Spare { .. } => &mut self.arrays,
+                State::Main { .. } => &mut self.main,
+                State::Spare { .. } => &mut self.spare,
                 State::Barn { .. } => &mut self.barn,
                 State::Quarantined => &mut self.quarantined,
                 State::Unknown => &mut self.unknown,
