@@ -264,11 +264,12 @@ pub(crate) fn is_entry(start: usize) -> bool {
 
 /// Runs an operation for this thread's slot, or for the shared one under its lock.
 pub(crate) fn with_slot<R>(core: &CacheCore, work: impl FnOnce(Cx<'_>) -> R) -> R {
-    if let Some(slot) = slot::enter() {
-        return work(Cx::new(core, slot));
-    }
-    let _held = core.shared.lock();
-    work(Cx::new(core, slot::SHARED))
+    let (_held, cx) = match slot::enter() {
+        Some(slot) => (None, Cx::new(core, slot)),
+        None => (Some(core.shared.lock()), Cx::new(core, slot::SHARED)),
+    };
+    let _changing = cx.row.change();
+    work(cx)
 }
 
 impl Cx<'_> {

@@ -6,7 +6,9 @@
 //! while that lock is held. The engine itself looks at free lists only; what the
 //! bytes should be is the hooks' business (see `debug::cache`).
 
+use crate::debug::layout::ObjectLayout;
 use crate::debug::operation::Operation;
+use crate::dump::Tracks;
 use crate::validate::Fault;
 
 /// A slab of a debug cache, under the node's lock.
@@ -121,6 +123,18 @@ pub trait DebugHooks: Sync + std::fmt::Debug {
     }
     /// The cache ends with this slab's objects in use.
     fn on_remaining(&self, _slab: &SlabRef, _free: &dyn Fn(u16) -> bool, _op: &mut Operation) {}
+    /// The parts of a slot, if the hooks know them.
+    fn layout(&self) -> Option<&ObjectLayout> {
+        None
+    }
+    /// Whether an object is out of use.
+    fn is_out(&self, _object: &ObjectRef) -> bool {
+        false
+    }
+    /// Who allocated and freed an object; `None` if that is not kept.
+    fn tracks(&self, _object: &ObjectRef) -> Option<Tracks> {
+        None
+    }
     /// Reports so far, and objects in quarantine.
     fn counts(&self) -> (u64, u64) {
         (0, 0)

@@ -35,6 +35,9 @@
 //! 9. Words, links and guards of a debug cache change under the list lock of the slab's node
 //!    only, except in a slab that is being made (frozen) or discarded (empty and unlisted).
 //! 10. Nothing here uses the global allocator while a lock is held, and operations never do.
+//! 11. A row, its arrays and the lists of the slabs its slot holds change by a fast path, which
+//!     counts itself, or between `Row::change` and its end. Who reads them between two
+//!     equal stamps of the row has read one moment.
 
 #![cfg_attr(loom, allow(missing_docs, dead_code))]
 
@@ -55,6 +58,8 @@ pub mod classes;
 mod core;
 #[cfg(not(loom))]
 pub mod debug;
+#[cfg(not(loom))]
+pub mod dump;
 #[cfg(not(loom))]
 mod engine;
 #[cfg(not(loom))]

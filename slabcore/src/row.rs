@@ -2,12 +2,13 @@
 //!
 //! Only the slot's owner writes a row, except for the wake queue, which has a
 //! lock. Others may read single fields (all are atomics) but must not conclude
-//! anything from two of them. All zero is a valid row that holds nothing: its
+//! anything from two of them, unless two [`Row::stamp`]s around them are equal. All zero is a valid row that holds nothing: its
 //! arrays have no capacity, so both fast paths leave it at once.
 
 use crate::stats::{Stat, StatRow};
-use crate::sync::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, Ordering::Relaxed};
 use crate::wake::WakeQueue;
+use std::sync::atomic::fence;
 
 /// A row.
 #[derive(Debug)]
@@ -43,8 +44,52 @@ pub(crate) struct Row {
     pub nr_full: AtomicU32,
     /// The request to shrink that this row has followed.
     pub epoch: AtomicU32,
+    /// Odd while more than a fast path changes the row or what it holds.
+    changing: AtomicU32,
     /// Slabs of this slot that others have freed to.
     pub queue: Apart<WakeQueue>,
+}
+
+/// What a row looked like: two equal stamps mean that it did not change in between.
+///
+/// A fast path changes one place and one number and counts itself; everything else
+/// happens between two changes of `changing`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    changing: u32,
+    fast: [u64; 2],
+    pub n: u32,
+    pub spare_n: u32,
+    pub main: usize,
+    pub spare: usize,
+    pub slab: u32,
+    pub head: u16,
+}
+
+impl Stamp {
+    /// That of a row which no thread has used.
+    pub const UNUSED: Self = Self {
+        changing: 0,
+        fast: [0; 2],
+        n: 0,
+        spare_n: 0,
+        main: 0,
+        spare: 0,
+        slab: 0,
+        head: crate::slab::NONE,
+    };
+}
+
+/// The row is being changed until this is dropped.
+pub(crate) struct Changing<'r>(Option<&'r Row>);
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        if let Some(row) = self.0 {
+            let now = row.changing.load(Relaxed);
+            row.changing.store(now.wrapping_add(1), Ordering::Release);
+        }
+    }
 }
 
 /// On cache lines of its own, because other threads write it.
@@ -56,6 +101,36 @@ impl Row {
     #[inline(always)]
     pub fn inc(&self, stat: Stat) {
         self.stats.add(stat, 1);
+    }
+
+    /// The owner begins to change the row; inside of another change that goes on.
+    #[inline]
+    pub fn change(&self) -> Changing<'_> {
+        let now = self.changing.load(Relaxed);
+        if now % 2 == 1 {
+            return Changing(None);
+        }
+        self.changing.store(now.wrapping_add(1), Relaxed);
+        fence(Ordering::Release);
+        Changing(Some(self))
+    }
+
+    /// What the row looks like; `None` while it is being changed.
+    pub fn stamp(&self) -> Option<Stamp> {
+        // What was read before is not to be read after.
+        fence(Ordering::Acquire);
+        let changing = self.changing.load(Ordering::Acquire);
+        let fast = [Stat::AllocFastpath, Stat::FreeFastpath];
+        changing.is_multiple_of(2).then(|| Stamp {
+            changing,
+            fast: fast.map(|stat| self.stats.get(stat)),
+            n: self.n.load(Relaxed),
+            spare_n: self.spare_n.load(Relaxed),
+            main: self.main.load(Relaxed),
+            spare: self.spare.load(Relaxed),
+            slab: self.slab.load(Relaxed),
+            head: self.head(),
+        })
     }
 
     /// First object of the own free list.
@@ -107,6 +182,24 @@ mod tests {
         assert_eq!(row.head(), 0);
         row.set_head(NONE);
         assert_eq!(row.head(), NONE);
+    }
+
+    #[test]
+    fn a_stamp_shows_every_change() {
+        // SAFETY: as above.
+        let row: Row = unsafe { std::mem::zeroed() };
+        let first = row.stamp().unwrap();
+        assert_eq!(first, Stamp::UNUSED);
+        assert_eq!(row.stamp(), Some(first));
+        let outer = row.change();
+        assert_eq!(row.stamp(), None);
+        drop(row.change());
+        assert_eq!(row.stamp(), None, "the outer change goes on");
+        drop(outer);
+        let second = row.stamp().unwrap();
+        assert_ne!(second, first);
+        row.inc(Stat::FreeFastpath);
+        assert_ne!(row.stamp(), Some(second));
     }
 
     #[test]

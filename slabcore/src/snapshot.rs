@@ -5,6 +5,7 @@
 //! and all together are exact when no thread is in an operation.
 
 use crate::core::{CacheCore, Path};
+use crate::debug::flags::DebugFlags;
 use crate::engine::{self, Engine};
 use crate::hooks::DebugHooks;
 use crate::pages::{state, unpack};
@@ -102,6 +103,8 @@ pub struct CacheSnapshot {
     pub slots: Vec<SlotSnapshot>,
     /// Slabs by occupancy as slabs see it: 0, up to 10 %, ..., below 100 %, full.
     pub occupancy: [u64; BUCKETS],
+    /// What is debugged.
+    pub flags: DebugFlags,
     /// Reports about the cache, if it is a debug cache.
     pub faults: u64,
     /// Objects that are kept out of use because of damage.
@@ -189,6 +192,7 @@ impl CacheCore {
     fn snapshot(&self) -> CacheSnapshot {
         let counters = self.counters();
         let (faults, quarantined) = self.hooks.map_or((0, 0), DebugHooks::counts);
+        let layout = self.hooks.and_then(DebugHooks::layout);
         let nodes: Vec<_> = self
             .nodes
             .iter()
@@ -230,6 +234,7 @@ impl CacheCore {
             nodes,
             slots: self.slots(),
             occupancy: [0; BUCKETS],
+            flags: layout.map_or(DebugFlags::NONE, |layout| layout.flags()),
             faults,
             quarantined,
             counters,

@@ -161,6 +161,11 @@ impl StatRow {
         let counter = &self.0[stat as usize];
         counter.store(counter.load(Relaxed) + n, Relaxed);
     }
+
+    /// One counter.
+    pub fn get(&self, stat: Stat) -> u64 {
+        self.0[stat as usize].load(Relaxed)
+    }
 }
 
 #[cfg(test)]

@@ -10,10 +10,12 @@ use super::poison::State;
 use super::quarantine::Held;
 use super::raw;
 use super::reason::{Fix, Reason};
-use super::track::{Track, TrackKind};
+use super::track::{TRACK_SIZE, Track, TrackKind};
+use crate::dump::Tracks;
 use crate::hooks::{ObjectRef, SlabRef};
 use crate::slab::NONE;
 use crate::validate::{Bytes, Fault};
+use core::ops::Range;
 
 impl DebugCache {
     /// Checks one slot beside its user; the damage is repaired in place.
@@ -74,6 +76,26 @@ impl DebugCache {
             freed: Track::load(copy, &self.layout, TrackKind::Freed),
         });
         Some((damage, fault))
+    }
+
+    /// Who had an object, and the size asked for.
+    pub(super) fn tracks_of(&self, object: &ObjectRef) -> Tracks {
+        let load = |range: Range<usize>| {
+            let mut bytes = [0; TRACK_SIZE];
+            for (to, at) in bytes.iter_mut().zip(range.clone()) {
+                // SAFETY: the layout's ranges lie in the slot, which is mapped; the node's lock is held.
+                *to = unsafe { (object.slot as *const u8).add(at).read_volatile() };
+            }
+            (range.len() <= TRACK_SIZE).then_some(bytes)
+        };
+        let requested = load(self.layout.orig_size()).and_then(|b| b.first_chunk().copied());
+        Tracks {
+            allocated: load(self.layout.alloc_track()).and_then(|b| Track::decode(&b)),
+            freed: load(self.layout.free_track()).and_then(|b| Track::decode(&b)),
+            requested: requested
+                .filter(|_| self.layout.keeps_orig_size())
+                .map(usize::from_ne_bytes),
+        }
     }
 
     /// Checks what is behind the last object, which is nobody's.

@@ -17,12 +17,16 @@ use super::operation::{Operation, now_ns, thread_name};
 use super::poison::{self, State};
 use super::quarantine::{Held, Quarantine};
 use super::reason::Fix;
-use super::report::{Addresses, NOT_TAINTED, ObjectView, Reporter, SlabView, TAINTED, Trace};
+use super::report::{NOT_TAINTED, ObjectView, Reporter, SlabView, TAINTED, Trace};
+use super::symbols::Later;
 use super::track::TrackKind;
 use crate::engine::EngineCore;
 use crate::hooks::{ObjectRef, SlabRef};
 use crate::slab::NONE;
-use crate::sync::{AtomicU64, Ordering::Relaxed};
+use crate::sync::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// Bytes for the stacks of an engine's debug caches; only what is used is touched.
 const DEPOT_BYTES: usize = 8 << 20;
@@ -78,22 +82,27 @@ impl fmt::Debug for DebugCache {
     }
 }
 
+/// The words of a depot at an address.
+fn region(at: usize) -> &'static [AtomicU64] {
+    // SAFETY: zeroed metadata of that size, kept as long as the engine and used as atomics only.
+    unsafe { std::slice::from_raw_parts(at as *const AtomicU64, DEPOT_BYTES / size_of::<u64>()) }
+}
+
 /// The stacks of an engine; the caller holds the table lock.
 fn depot_of(engine: &'static EngineCore) -> Option<StackDepot<'static>> {
-    let known = engine.depot.load(Relaxed);
-    let at = match known {
-        0 => engine.meta(DEPOT_BYTES, 64)?,
-        at => at,
-    };
-    // SAFETY: zeroed metadata of that size, kept as long as the engine and used as atomics only.
-    let region = unsafe {
-        std::slice::from_raw_parts(at as *const AtomicU64, DEPOT_BYTES / size_of::<u64>())
-    };
-    if known == 0 {
-        engine.depot.store(at, Relaxed);
-        return StackDepot::create(region);
+    if let Some(depot) = known_depot(engine) {
+        return Some(depot);
     }
-    StackDepot::attach(region)
+    let at = engine.meta(DEPOT_BYTES, 64)?;
+    let depot = StackDepot::create(region(at));
+    engine.depot.store(at, Release);
+    depot
+}
+
+/// The stacks of an engine, if it keeps any.
+pub(crate) fn known_depot(engine: &'static EngineCore) -> Option<StackDepot<'static>> {
+    let at = engine.depot.load(Acquire);
+    (at != 0).then(|| region(at)).and_then(StackDepot::attach)
 }
 
 impl DebugCache {
@@ -200,7 +209,7 @@ impl DebugCache {
                 flag_names: NODE_NAMES.get(slab.node as usize).unwrap_or(&"node=?"),
             },
             depot: self.depot,
-            symbols: &Addresses,
+            symbols: &Later,
             now_ns: now_ns(),
             trace: shown,
         };

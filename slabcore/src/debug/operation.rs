@@ -6,6 +6,7 @@
 use core::fmt;
 
 use super::depot::{self, MAX_FRAMES, StackDepot};
+use super::symbols::{self, Symbols};
 use super::track::Track;
 use crate::sys;
 
@@ -198,10 +199,14 @@ impl Operation {
 
     /// Sends the text off and forgets it. Not to be called with a lock held.
     pub fn send(&mut self, to: Report) {
-        let text = self.text.as_str();
-        if text.is_empty() {
+        if self.text.as_str().is_empty() {
             return;
         }
+        let mut named = Text::default();
+        // Writing to a text does not fail; what does not fit is cut.
+        let _ = symbols::expand(self.text.as_str(), &Symbols, &mut named);
+        self.text.clear();
+        let text = named.as_str();
         match to {
             Report::Stderr => {
                 // SAFETY: the buffer is readable for its length. What does not get through is lost.
@@ -209,7 +214,6 @@ impl Operation {
             }
             Report::Call(call) => call(text),
         }
-        self.text.clear();
     }
 }
 

@@ -6,12 +6,14 @@ use core::fmt::Write;
 
 use super::cache::DebugCache;
 use super::flags::DebugFlags;
+use super::layout::ObjectLayout;
 use super::operation::{OnFault, Operation};
 use super::poison::{self, State};
 use super::quarantine::Held;
 use super::reason::{Fix, Reason};
 use super::report::{NOT_TAINTED, TAINTED, write_banner};
 use super::track::TrackKind;
+use crate::dump::Tracks;
 use crate::hooks::{DebugHooks, Misplaced, ObjectRef, SlabRef, Verdict};
 use crate::slab::NONE;
 use crate::sync::Ordering::Relaxed;
@@ -184,6 +186,19 @@ impl DebugHooks for DebugCache {
 
     fn on_remaining(&self, slab: &SlabRef, free: &dyn Fn(u16) -> bool, op: &mut Operation) {
         self.report_remaining(slab, free, op);
+    }
+
+    fn layout(&self) -> Option<&ObjectLayout> {
+        Some(&self.layout)
+    }
+
+    fn is_out(&self, object: &ObjectRef) -> bool {
+        self.quarantine.find(self.object_address(object)) == Some(Held::Out)
+    }
+
+    fn tracks(&self, object: &ObjectRef) -> Option<Tracks> {
+        self.has(DebugFlags::STORE_USER)
+            .then(|| self.tracks_of(object))
     }
 
     fn counts(&self) -> (u64, u64) {

@@ -101,6 +101,7 @@ pub(crate) fn free(cx: Cx<'_>, object: usize) {
 
 /// Gives everything that the slot holds of the cache to the nodes.
 pub(crate) fn flush(cx: Cx<'_>) {
+    let _changing = cx.row.change();
     match cx.core.path {
         Path::Policy(Policy::Hybrid) => hybrid::flush(cx),
         Path::Policy(Policy::Sheaves) => cx.drop_sheaves(|slab, run| sheaves::sink(cx, slab, run)),
