@@ -29,6 +29,7 @@ Examples:
   slabctl show dentry                     everything known about one cache
   slabctl diff --interval 10s             what grew in ten seconds
   slabctl advise --interval 60s           what shape the growth has, and where memory hides
+  slabctl sites kmalloc-64                who holds what (kernels booted with slab_debug=U)
   slabctl capture slab.tar.zst            all slab state of this machine in one file
   slabctl report --demo                   try it without root, on the built-in engine
   slabctl doctor                          what can be read here, and what to do about the rest
@@ -162,6 +163,8 @@ pub(crate) enum Command {
     Diff(Diff),
     /// What the figures suggest: leak-shaped growth, fragmentation, hidden names, debugging.
     Advise(Advise),
+    /// Who holds the objects of a cache, and what accumulates between two samples.
+    Sites(Sites),
     /// Give the empty slabs of caches back, and show what came of it.
     Shrink(Shrink),
     /// Show and change a cache's limits: cpu_partial, min_partial, remote_node_defrag_ratio.
@@ -442,6 +445,44 @@ pub(crate) struct Advise {
     /// Only the first N.
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) top: Option<usize>,
+}
+
+/// `slabctl sites`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl sites kmalloc-64
+  slabctl sites kmalloc-64 --by stack -n 5
+  slabctl sites kmalloc-32 --diff before.tar.zst after.tar.zst
+  slabctl sites --diff alloc_calls.1 alloc_calls.2      two copies of the kernel's own file
+
+The kernel records sites of caches booted with slab_debug=U; a count is of
+objects in use now, so only a difference tells what accumulates.")]
+pub(crate) struct Sites {
+    /// The cache: a name, an alias or a sysfs id; without one, every cache with sites.
+    #[arg(value_name = "CACHE", add = clap_complete::engine::ArgValueCompleter::new(crate::complete::caches))]
+    pub(crate) cache: Option<String>,
+    /// What is one line: the function that allocated, or the whole stack.
+    #[arg(long, value_enum, default_value_t = SitesBy::Site)]
+    pub(crate) by: SitesBy,
+    /// Who freed the slots' previous objects, instead of who allocated these.
+    #[arg(long)]
+    pub(crate) freed: bool,
+    /// What changed between two captures, most growth first.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "from")]
+    pub(crate) diff: Option<Vec<PathBuf>>,
+    /// Only the first N of each cache.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) top: Option<usize>,
+}
+
+/// What `slabctl sites` puts together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SitesBy {
+    /// The function that called the allocator.
+    Site,
+    /// The whole stack.
+    Stack,
 }
 
 /// `slabctl shrink`.

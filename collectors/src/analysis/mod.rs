@@ -6,6 +6,7 @@ pub mod diff;
 pub mod groups;
 pub mod order;
 pub mod reconcile;
+pub mod sites;
 #[cfg(test)]
 mod testing;
 pub mod totals;

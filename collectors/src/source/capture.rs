@@ -18,12 +18,12 @@ use super::{Demand, Source, machine, packing};
 use crate::analysis::consistency;
 use crate::error::Error;
 use crate::model::{
-    Allocator, Cache, CacheId, Era, Layer, Origin, OriginKind, Snapshot, System, Warning,
+    Allocator, Cache, CacheId, Era, Layer, Origin, OriginKind, SiteKind, Snapshot, System, Warning,
     WarningCode, Warnings,
 };
 use crate::parse::{
     self, Parsed, alias_listing, crash_kmem, meminfo, oom_table, sections, slabinfo, slabinfo_tool,
-    slabtop,
+    slabtop, traces,
 };
 
 /// Bytes looked at to tell what a file is.
@@ -193,9 +193,10 @@ pub fn from_text(text: &[u8], path: &Path) -> Result<Snapshot, Error> {
     match detect::text_kind(text) {
         Some(TextKind::Sections) => from_sections(text, path),
         Some(TextKind::Table(layer)) => Ok(from_table(text, layer, path)),
+        Some(TextKind::Traces) => Ok(from_traces(text, path)),
         None => Err(unrecognised(
             path,
-            "looked for /proc/slabinfo, slabtop -o, slabinfo, crash kmem -s, an OOM slab table and listings of /sys/kernel/slab",
+            "looked for /proc/slabinfo, slabtop -o, slabinfo, crash kmem -s, an OOM slab table, call sites and listings of /sys/kernel/slab",
         )),
     }
 }
@@ -248,6 +249,32 @@ fn from_slabinfo(table: slabinfo::Slabinfo, path: &Path, mut system: System) -> 
         .any(|c| c.layers.contains(Layer::Memcg));
     let layer = if memcg { Layer::Memcg } else { Layer::Slabinfo };
     assemble(table.parsed, layer, system, path)
+}
+
+/// Call sites of one cache; the text does not name it, its directory may.
+fn from_traces(text: &[u8], path: &Path) -> Snapshot {
+    let file = path.file_name().and_then(|f| f.to_str()).unwrap_or("");
+    let kind = if file.starts_with("free_") {
+        SiteKind::Free
+    } else {
+        SiteKind::Alloc
+    };
+    let original = ["alloc_traces", "free_traces", "alloc_calls", "free_calls"].contains(&file);
+    let parent = path.parent().and_then(Path::file_name).filter(|_| original);
+    let name = parent.map_or("unnamed".into(), |p| p.to_string_lossy());
+    let (sites, warnings) = traces::parse(text, kind);
+    let mut cache = Cache::new(CacheId(0), &*name);
+    cache.sites = Some(Box::new(sites));
+    let mut parsed = Parsed {
+        caches: vec![cache],
+        warnings,
+        ..Parsed::default()
+    };
+    parsed.warnings.push(Warning::new(
+        WarningCode::NotInSource,
+        "call sites alone: no sizes and no counts of slabs",
+    ));
+    assemble(parsed, Layer::Sysfs, System::default(), path)
 }
 
 /// A listing alone gives the names and which of them are merged.

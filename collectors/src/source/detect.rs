@@ -2,7 +2,7 @@
 
 use crate::model::Layer;
 use crate::parse::{
-    alias_listing, crash_kmem, oom_table, sections, slabinfo, slabinfo_tool, slabtop,
+    alias_listing, crash_kmem, oom_table, sections, slabinfo, slabinfo_tool, slabtop, traces,
 };
 
 /// A form of text that holds slab data.
@@ -12,6 +12,8 @@ pub enum TextKind {
     Sections,
     /// One table.
     Table(Layer),
+    /// Call sites of one cache.
+    Traces,
 }
 
 /// The kinds of table in a text, best first. More than one: a mail that quotes
@@ -36,5 +38,6 @@ pub fn text_kind(text: &[u8]) -> Option<TextKind> {
     if sections::recognise(text) {
         return Some(TextKind::Sections);
     }
-    tables(text).first().copied().map(TextKind::Table)
+    let table = tables(text).first().copied().map(TextKind::Table);
+    table.or_else(|| traces::recognise(text).then_some(TextKind::Traces))
 }

@@ -14,6 +14,7 @@ pub(crate) mod select;
 pub(crate) mod show;
 pub(crate) mod shrink;
 pub(crate) mod sides;
+pub(crate) mod sites;
 pub(crate) mod tune;
 pub(crate) mod validate;
 
@@ -56,6 +57,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Show(args)) => show::run(&context, &args),
         Some(Command::Diff(args)) => diff::run(&context, &args),
         Some(Command::Advise(args)) => advise::run(&context, &args),
+        Some(Command::Sites(args)) => sites::run(&context, &args),
         Some(Command::Shrink(args)) => shrink::run(&context, &args),
         Some(Command::Tune(args)) => tune::run(&context, &args),
         Some(Command::Capture(args)) => capture::run(&context, &args),

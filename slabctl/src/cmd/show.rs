@@ -64,7 +64,7 @@ pub(crate) fn run(context: &Context, args: &Show) -> anyhow::Result<Status> {
 
 /// Without rights the names can be listed, or not even they; the failure is
 /// then that of a report on all caches.
-fn why_nothing(source: &mut dyn Source, demand: &Demand, name: &str) -> Failure {
+pub(super) fn why_nothing(source: &mut dyn Source, demand: &Demand, name: &str) -> Failure {
     let all = match source.sample(&Demand::names()) {
         Ok(all) => all,
         Err(error) => return open::with_hints(error),

@@ -79,6 +79,6 @@ fn wait(context: &Context, wait: Duration, demand: &Demand) -> anyhow::Result<Pa
     Ok((before, after, Some(start.elapsed())))
 }
 
-fn saved(path: &Path) -> Result<Snapshot, Failure> {
+pub(super) fn saved(path: &Path) -> Result<Snapshot, Failure> {
     Ok(capture::open(path)?.last_sample(&Demand::everything())?)
 }

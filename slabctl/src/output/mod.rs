@@ -15,6 +15,7 @@ pub(crate) mod json_advise;
 pub(crate) mod json_diff;
 pub(crate) mod json_doctor;
 pub(crate) mod json_shrink;
+pub(crate) mod json_sites;
 pub(crate) mod json_tune;
 pub(crate) mod json_validate;
 pub(crate) mod jsonl;

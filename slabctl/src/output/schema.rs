@@ -13,32 +13,38 @@ use super::json_advise;
 use super::json_diff;
 use super::json_doctor::Doctor;
 use super::json_shrink;
+use super::json_sites;
 use super::json_tune;
 use super::json_validate::Validation;
 use super::row::CacheRow;
 
-/// Names that [`schema`] knows: documents by the middle part of their
-/// `slabctl.NAME/1`, and `cache` and `diff-row` for a line of their JSON lines.
-pub(crate) const fn names() -> &'static [&'static str] {
-    &[
-        "report", "cache", "diff", "diff-row", "advise", "validate", "doctor",
-    ]
+/// Makes the schema of a document.
+type Make = fn() -> Schema;
+
+/// Documents by the middle part of their `slabctl.NAME/1`, and `cache` and
+/// `diff-row` for a line of their JSON lines.
+const DOCUMENTS: [(&str, Make); 10] = [
+    ("report", of::<Report>),
+    ("cache", of::<CacheRow>),
+    ("diff", of::<json_diff::Document>),
+    ("diff-row", of::<json_diff::Row>),
+    ("advise", of::<json_advise::Document>),
+    ("sites", of::<json_sites::Document>),
+    ("shrink", of::<json_shrink::Document>),
+    ("tune", of::<json_tune::Document>),
+    ("validate", of::<Validation>),
+    ("doctor", of::<Doctor>),
+];
+
+/// Names that [`schema`] knows.
+pub(crate) fn names() -> Vec<&'static str> {
+    DOCUMENTS.iter().map(|(name, _)| *name).collect()
 }
 
 /// The schema of document `name`; `None` when there is no such document.
 pub(crate) fn schema(name: &str) -> Option<Value> {
-    let mut schema = match name {
-        "report" => of::<Report>(),
-        "cache" => of::<CacheRow>(),
-        "diff" => of::<json_diff::Document>(),
-        "diff-row" => of::<json_diff::Row>(),
-        "advise" => of::<json_advise::Document>(),
-        "shrink" => of::<json_shrink::Document>(),
-        "tune" => of::<json_tune::Document>(),
-        "validate" => of::<Validation>(),
-        "doctor" => of::<Doctor>(),
-        _ => return None,
-    };
+    let (_, make) = DOCUMENTS.iter().find(|(known, _)| *known == name)?;
+    let mut schema = make();
     // Only here and not on the structs: the id of a schema inside another one
     // changes what its references mean.
     let id = format!("slabctl.{name}/1");

@@ -1,0 +1,191 @@
+//! `slabctl sites [CACHE]`: who holds what, and what accumulates.
+
+mod lines;
+
+use std::io::Write as _;
+
+use collectors::analysis::sites::{self, By, Group, GroupChange};
+use collectors::model::{Cache, Flag, OriginKind, SiteKind, Snapshot};
+use collectors::source::Demand;
+
+use super::{Context, report, show, sides};
+use crate::cli::{Format, Sites as Args, SitesBy};
+use crate::fail::{Failure, Status};
+use crate::open;
+use crate::output::{json, json_sites, text};
+
+/// The sites of one cache.
+#[derive(Debug)]
+pub(crate) struct CacheSites {
+    pub(crate) name: String,
+    /// Every name of the cache, for a merged one.
+    pub(crate) names: Vec<String>,
+    /// As they are; with two samples, as they changed.
+    pub(crate) groups: Vec<GroupChange>,
+    /// How many are left out.
+    pub(crate) cut: usize,
+}
+
+/// Runs the command.
+pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
+    if context.global.format() == Format::Jsonl {
+        return Err(Failure::usage("sites has no json lines; use --json").into());
+    }
+    let kind = if args.freed {
+        SiteKind::Free
+    } else {
+        SiteKind::Alloc
+    };
+    let (snapshot, list) = match args.diff.as_deref() {
+        Some([before, after]) => {
+            open::no_demo(&context.global, "sites --diff compares two captures")?;
+            let (before, after) = (sides::saved(before)?, sides::saved(after)?);
+            let list = compared(&before, &after, args, kind)?;
+            (after, list)
+        }
+        _ => present(context, args, kind)?,
+    };
+    let differs = args.diff.is_some();
+    let mut out = Context::out();
+    match context.global.format() {
+        Format::Json => {
+            let live = snapshot.origin.kind != OriginKind::Capture;
+            let now = live.then(jiff::Timestamp::now);
+            let document = json_sites::document(&snapshot, kind, differs, &list, now);
+            json::write(&mut out, &document)?;
+        }
+        Format::Csv | Format::Md => {
+            report::write_table(context, &lines::table(&list, differs), &mut out)?;
+        }
+        _ => lines::pages(&list, differs, context.global.scale(), &mut out)?,
+    }
+    out.flush()?;
+    if list.is_empty() {
+        what_to_do(context, &snapshot, args);
+    }
+    let shown = chosen(&snapshot, args.cache.as_deref());
+    open::say_warnings_about(&context.global, &snapshot, &shown);
+    Ok(Status::Ok)
+}
+
+fn by(args: &Args) -> By {
+    match args.by {
+        SitesBy::Site => By::Site,
+        SitesBy::Stack => By::Stack,
+    }
+}
+
+/// The sites of a live source or of one capture.
+fn present(
+    context: &Context,
+    args: &Args,
+    kind: SiteKind,
+) -> anyhow::Result<(Snapshot, Vec<CacheSites>)> {
+    let mut demand = Demand::everything();
+    demand.sites = true;
+    demand.only = args.cache.clone().map(|name| vec![name]);
+    let mut source = open::source(&context.global)?;
+    let snapshot = source.sample(&demand).map_err(open::with_hints)?;
+    let caches = chosen(&snapshot, args.cache.as_deref());
+    if let Some(name) = args.cache.as_deref().filter(|_| caches.is_empty()) {
+        return Err(show::why_nothing(&mut *source, &demand, name).into());
+    }
+    let mut list = Vec::new();
+    for cache in caches {
+        let groups = sites::group(cache, kind, by(args));
+        let groups = groups.into_iter().map(unchanged).collect();
+        list.extend(listed(cache, groups, args.top));
+    }
+    Ok((snapshot, list))
+}
+
+fn unchanged(group: Group) -> GroupChange {
+    GroupChange {
+        before: group.count,
+        after: group.count,
+        delta: 0,
+        group,
+    }
+}
+
+fn chosen<'s>(snapshot: &'s Snapshot, name: Option<&'s str>) -> Vec<&'s Cache> {
+    match name {
+        Some(name) => snapshot.named(name).collect(),
+        None => snapshot.caches.iter().collect(),
+    }
+}
+
+/// A cache without records is no line of the list.
+fn listed(cache: &Cache, mut groups: Vec<GroupChange>, top: Option<usize>) -> Option<CacheSites> {
+    let all = groups.len();
+    groups.truncate(top.unwrap_or(usize::MAX));
+    (all > 0).then(|| CacheSites {
+        name: cache.name.to_string(),
+        names: cache.names().map(str::to_owned).collect(),
+        cut: all - groups.len(),
+        groups,
+    })
+}
+
+fn compared(
+    before: &Snapshot,
+    after: &Snapshot,
+    args: &Args,
+    kind: SiteKind,
+) -> Result<Vec<CacheSites>, Failure> {
+    // Two bare lists of sites do not name their caches: they are of one.
+    let bare = before.caches.len() == 1 && after.caches.len() == 1;
+    let name = args.cache.as_deref().filter(|_| !bare);
+    let caches = chosen(after, name);
+    if let Some(name) = name.filter(|_| caches.is_empty()) {
+        let error = format!("no cache, alias or sysfs id {name:?} in the later capture");
+        return Err(Failure::new(Status::NoSuchCache, error));
+    }
+    let mut list = Vec::new();
+    for new in caches {
+        let first = before.caches.first().filter(|_| bare);
+        if let Some(old) = first.or_else(|| before.named(&new.name).next()) {
+            let mut changed = sites::changes(old, new, kind, by(args));
+            changed.retain(|c| c.delta != 0);
+            list.extend(listed(new, changed, args.top));
+        }
+    }
+    Ok(list)
+}
+
+/// Why there are no sites, and how to get them.
+fn what_to_do(context: &Context, snapshot: &Snapshot, args: &Args) {
+    if args.diff.is_some() {
+        context.note("no difference in call sites between the two");
+        return;
+    }
+    let caches = chosen(snapshot, args.cache.as_deref());
+    if caches.iter().any(|c| c.flags.is_set(Flag::StoreUser)) {
+        context.note(
+            "call sites are recorded, but not in this source: slabctl capture --traces saves them",
+        );
+        return;
+    }
+    let name = args.cache.as_deref().unwrap_or("CACHE");
+    if snapshot.origin.kind == OriginKind::Demo {
+        context.note("no call sites: the caches of the demonstration do not record them");
+        return;
+    }
+    context.note(&format!(
+        "no call sites: a cache records them only when the kernel is booted with slab_debug=U,{name} (slub_debug before Linux 6.7)"
+    ));
+    for cache in caches.iter().filter(|_| args.cache.is_some()) {
+        let others: Vec<_> = cache.names().filter(|n| *n != name).collect();
+        if !others.is_empty() {
+            let others = text::safe(&others.join(", ")).into_owned();
+            context.note(&format!(
+                "{name} shares its cache with {others}; a cache with debug options of its own is not merged, nor is any with slab_nomerge"
+            ));
+        }
+    }
+    if snapshot.origin.kind == OriginKind::Kernel {
+        context.note(
+            "slabctl doctor tells whether /proc/allocinfo or page_owner can tell more on this machine",
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! Call sites for people, and as a table for machines.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use collectors::analysis::sites::{Group, GroupChange};
+use collectors::units::{self, Scale};
+
+use super::CacheSites;
+use crate::output::table::{Cell, Head, Table};
+use crate::output::text;
+
+/// A heading a cache, a line a site, its stack below it.
+pub(super) fn pages(
+    list: &[CacheSites],
+    differs: bool,
+    scale: Scale,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    for (number, cache) in list.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        writeln!(out, "{}", text::safe(&cache.names.join(", ")))?;
+        for change in &cache.groups {
+            line(change, differs, scale, out)?;
+        }
+        if cache.cut > 0 {
+            writeln!(out, "    {} more not shown (--top)", cache.cut)?;
+        }
+    }
+    Ok(())
+}
+
+fn line(
+    change: &GroupChange,
+    differs: bool,
+    scale: Scale,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    let group = &change.group;
+    let symbol = text::safe(group.symbol.as_deref().unwrap_or("<not-available>"));
+    if differs {
+        let (before, after) = (change.before, change.after);
+        write!(
+            out,
+            "  {:>+10} {symbol}  ({before} to {after})",
+            change.delta
+        )?;
+    } else {
+        write!(out, "  {:>10} {symbol}", group.count)?;
+    }
+    writeln!(out, "{}", details(group, scale))?;
+    for frame in &group.stack {
+        writeln!(out, "                 {}", text::safe(frame))?;
+    }
+    Ok(())
+}
+
+/// What is known besides the count; nothing for what is not.
+fn details(group: &Group, scale: Scale) -> String {
+    let mut text = String::new();
+    let mut add = |part: Option<String>| {
+        if let Some(part) = part {
+            // Writing to a string does not fail.
+            let _ = write!(text, "  {part}");
+        }
+    };
+    add(group.bytes.map(|b| units::size(b, scale)));
+    let waste = group.waste.filter(|w| *w > 0);
+    add(waste.map(|w| format!("waste {}", units::size(w, scale))));
+    add(group
+        .age
+        .map(|(min, mean, max)| format!("age {min}/{mean}/{max} jiffies")));
+    add(group.pids.map(|(low, high)| {
+        if low == high {
+            format!("pid {low}")
+        } else {
+            format!("pid {low}-{high}")
+        }
+    }));
+    add(ids("cpus", &group.cpus));
+    add(ids("nodes", &group.nodes));
+    add((group.stacks > 1).then(|| format!("{} stacks", group.stacks)));
+    text
+}
+
+/// `cpus 0-3,8`.
+fn ids(what: &str, list: &[u32]) -> Option<String> {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for id in list {
+        match runs.last_mut() {
+            Some((_, end)) if end.checked_add(1) == Some(*id) => *end = *id,
+            _ => runs.push((*id, *id)),
+        }
+    }
+    let part = |(a, b): &(u32, u32)| {
+        if a == b {
+            a.to_string()
+        } else {
+            format!("{a}-{b}")
+        }
+    };
+    let parts: Vec<String> = runs.iter().map(part).collect();
+    (!parts.is_empty()).then(|| format!("{what} {}", parts.join(",")))
+}
+
+/// One line a site, for machines.
+pub(super) fn table(list: &[CacheSites], differs: bool) -> Table {
+    let mut heads = vec![
+        Head::left("Cache"),
+        Head::left("Symbol"),
+        Head::right("Count"),
+    ];
+    if differs {
+        heads.extend([Head::right("Before"), Head::right("Delta")]);
+    }
+    heads.extend([
+        Head::right("Bytes"),
+        Head::right("Waste"),
+        Head::right("Age min").key("age_min"),
+        Head::right("Age mean").key("age_mean"),
+        Head::right("Age max").key("age_max"),
+        Head::right("Stacks"),
+        Head::left("Stack"),
+    ]);
+    let mut table = Table::new(heads);
+    for cache in list {
+        for change in &cache.groups {
+            table.row(row(&cache.name, change, differs));
+        }
+    }
+    table
+}
+
+fn row(cache: &str, change: &GroupChange, differs: bool) -> Vec<Cell> {
+    let number = |n: Option<u64>| n.map_or_else(Cell::missing, |n| Cell::text(n.to_string()));
+    let group = &change.group;
+    let symbol = group.symbol.as_deref();
+    let mut row = vec![
+        Cell::text(cache),
+        symbol.map_or_else(Cell::missing, Cell::text),
+        Cell::text(change.after.to_string()),
+    ];
+    if differs {
+        row.push(Cell::text(change.before.to_string()));
+        row.push(Cell::text(change.delta.to_string()));
+    }
+    row.extend([
+        number(group.bytes),
+        number(group.waste),
+        number(group.age.map(|age| age.0)),
+        number(group.age.map(|age| age.1)),
+        number(group.age.map(|age| age.2)),
+        Cell::text(group.stacks.to_string()),
+        Cell::text(group.stack.join(" < ")),
+    ]);
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_a_range() {
+        assert_eq!(ids("cpus", &[]), None);
+        assert_eq!(ids("cpus", &[0, 1, 2, 8]).as_deref(), Some("cpus 0-2,8"));
+        assert_eq!(ids("nodes", &[3]).as_deref(), Some("nodes 3"));
+        assert_eq!(ids("cpus", &[u32::MAX]).as_deref(), Some("cpus 4294967295"));
+    }
+}
