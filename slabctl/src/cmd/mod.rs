@@ -11,6 +11,7 @@ pub(crate) mod report;
 pub(crate) mod schema;
 pub(crate) mod select;
 pub(crate) mod show;
+pub(crate) mod top;
 pub(crate) mod validate;
 
 use std::io::{self, BufWriter, Write};
@@ -51,6 +52,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Report(args)) => report::run(&context, &args),
         Some(Command::Show(args)) => show::run(&context, &args),
         Some(Command::Diff(args)) => diff::run(&context, &args),
+        Some(Command::Top(args)) => top::run(&context, &args),
         Some(Command::Capture(args)) => capture::run(&context, &args),
         Some(Command::Validate) => validate::run(&context),
         Some(Command::Doctor) => doctor::run(&context),
