@@ -340,6 +340,16 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_is_what_the_program_writes() {
+        let kept = include_str!("../../docs/KEYS.md");
+        assert_eq!(
+            kept,
+            document(),
+            "write it anew: slabctl top --list-keys > docs/KEYS.md"
+        );
+    }
+
+    #[test]
     fn a_binding_can_be_moved_and_taken_away() {
         let map = Keymap::new(&[change("quit", &["x"]), change("export", &[])]).unwrap();
         let press = |name| Press::parse(name).unwrap();

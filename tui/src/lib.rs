@@ -38,9 +38,11 @@
 //! signs are from [`glyphs::Glyphs`]. Text of a source goes through
 //! [`view::canvas::Canvas`], which lets nothing command the terminal.
 
+pub mod config;
 pub mod glyphs;
 pub mod host;
 pub mod keys;
+pub mod linear;
 pub mod menu;
 pub mod model;
 pub mod msg;

@@ -240,8 +240,10 @@ mod tests {
     #[test]
     fn empty_caches_and_what_the_filter_refuses_are_counted() {
         let now = now(&[("a", 5), ("b", 0), ("c", 7)]);
-        let mut list = List::default();
-        list.filter = Filter::parse("slabs>6").unwrap();
+        let mut list = List {
+            filter: Filter::parse("slabs>6").unwrap(),
+            ..List::default()
+        };
         list.arrange(&now, None);
         assert_eq!(names(&list, &now), ["c"]);
         assert_eq!(list.hidden, 2);

@@ -141,11 +141,19 @@ impl Model {
         }
     }
 
-    /// The selected cache.
+    /// The key of the selected cache, which may have gone away since: another
+    /// cache never takes its place.
+    pub fn subject(&self) -> Option<Key> {
+        match self.list.selected {
+            Some((key, _)) => Some(key),
+            None => self.list.line().map(|line| line.key),
+        }
+    }
+
+    /// The selected cache, where the shown sample has it.
     pub fn selected(&self) -> Option<(Key, &collectors::model::Cache)> {
-        let line = self.list.line()?;
-        let cache = self.time.shown.as_ref()?.cache(line.key)?;
-        Some((line.key, cache))
+        let key = self.subject()?;
+        Some((key, self.time.shown.as_ref()?.cache(key)?))
     }
 
     /// What the next sample needs: what is shown, and what decides what is shown.

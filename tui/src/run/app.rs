@@ -45,7 +45,7 @@ pub struct App<B: Backend> {
 
 impl<B: Backend> App<B>
 where
-    io::Error: From<B::Error>,
+    B::Error: Send + Sync + 'static,
 {
     /// Works until the user leaves.
     pub fn work(&mut self, inbox: &Receiver<Event>) -> io::Result<End> {
@@ -81,7 +81,9 @@ where
 
     /// Draws a frame.
     pub fn draw(&mut self) -> io::Result<()> {
-        self.terminal.draw(|frame| view(&self.model, frame))?;
+        self.terminal
+            .draw(|frame| view(&self.model, frame))
+            .map_err(io::Error::other)?;
         Ok(())
     }
 
@@ -122,7 +124,7 @@ where
 
     /// Asks the terminal for its size.
     pub fn resized(&mut self) -> io::Result<()> {
-        let size = self.terminal.size()?;
+        let size = self.terminal.size().map_err(io::Error::other)?;
         self.message(Msg::Resize(size.width, size.height))
     }
 
@@ -178,9 +180,10 @@ where
     /// Forgets what is on the terminal. `Terminal::clear` would ask it for the
     /// cursor, which a terminal on a slow line answers late or never.
     fn repaint(&mut self) -> io::Result<()> {
-        let size = self.terminal.size()?;
+        let size = self.terminal.size().map_err(io::Error::other)?;
         self.terminal
-            .resize(ratatui::layout::Rect::new(0, 0, size.width, size.height))?;
+            .resize(ratatui::layout::Rect::new(0, 0, size.width, size.height))
+            .map_err(io::Error::other)?;
         self.resized()
     }
 

@@ -6,6 +6,7 @@
 
 mod app;
 mod event;
+mod lines;
 mod sampler;
 mod terminal;
 mod threads;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 pub use app::App;
 pub use event::{Event, SourceError};
+pub use lines::{LinesError, lines};
 pub use sampler::{Control, Mailbox, Open, Sampling};
 pub use threads::Job;
 
@@ -161,3 +163,6 @@ pub fn without_colour() {
 pub fn with_colour() {
     ratatui::crossterm::style::force_color_output(true);
 }
+
+#[cfg(test)]
+mod tests;

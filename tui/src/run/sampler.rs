@@ -216,14 +216,14 @@ fn everything() -> Demand {
 }
 
 /// The deadline after `last`; those that have passed are left out.
-fn following(last: Instant, interval: Duration) -> Instant {
+pub(super) fn following(last: Instant, interval: Duration) -> Instant {
     let now = Instant::now();
     let next = last + interval;
     if next > now { next } else { now + interval }
 }
 
 /// Processor time of the whole program so far.
-fn cpu_time() -> Duration {
+pub(super) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }

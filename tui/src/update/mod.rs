@@ -120,3 +120,6 @@ fn complain(model: &mut Model, at: Duration, text: impl Into<String>) -> Vec<Eff
     });
     Vec::new()
 }
+
+#[cfg(test)]
+mod tests;

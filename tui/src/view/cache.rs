@@ -62,17 +62,17 @@ impl Subject<'_> {
 }
 
 fn lines(model: &Model, width: usize) -> Vec<Line> {
-    let (Some(now), Some(line)) = (&model.time.shown, model.list.line()) else {
+    let (Some(now), Some(key)) = (&model.time.shown, model.subject()) else {
         return vec![Line::dim("no cache is selected")];
     };
-    let Some(cache) = now.cache(line.key) else {
+    let Some(cache) = now.cache(key) else {
         return vec![Line::dim("the cache is not in this sample")];
     };
     let subject = Subject {
         model,
         now,
         cache,
-        key: line.key,
+        key,
         width,
     };
     let mut out = identity(&subject);

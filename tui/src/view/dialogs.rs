@@ -90,7 +90,7 @@ fn boxed<'c>(canvas: &'c mut Canvas<'_>, width: usize, height: usize, title: &st
 }
 
 pub(super) fn sort(model: &Model, canvas: &mut Canvas<'_>) {
-    let mut inside = boxed(canvas, 40, menu::SORTS.len(), "sort by");
+    let mut inside = boxed(canvas, 48, menu::SORTS.len(), "sort by");
     for (y, (letter, name, doc)) in menu::SORTS.iter().enumerate() {
         let current = Shown::find(name).is_some_and(|s| s == model.list.sort);
         let sign = if current { ">" } else { " " };

@@ -58,6 +58,13 @@ fn left(model: &Model) -> Vec<Part> {
         };
         parts.push(part(Line::plain(machine), 5));
     }
+    if let (Some(mark), Some(shown)) = (&model.time.mark, &model.time.shown) {
+        let sign = model.settings.glyphs.mark;
+        let age = text::span(shown.at.abs_diff(mark.at));
+        let before = if shown.at < mark.at { "+" } else { "-" };
+        let text = format!("{sign} mark {before}{age}");
+        parts.push(part(Line::new().with(Role::Mark, text), 3));
+    }
     if let Some(cost) = model.cost {
         let text = format!("cost {}%", collectors::units::decimal(cost * 100.0, 2));
         parts.push(part(Line::dim(text), 6));

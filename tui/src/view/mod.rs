@@ -98,3 +98,6 @@ fn more(canvas: &mut Canvas<'_>, above: usize, below: usize) {
         canvas.put_right(width, height.saturating_sub(1), &text, Role::Accent);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,6 +96,12 @@ fn places(model: &Model, now: &Moment, width: usize) -> Vec<Place> {
         let title = shown.title(model.since_mark);
         let own = column_width(model, now, shown).max(text::width(&title));
         let room = width.saturating_sub(x);
+        // On a narrow terminal the figures are worth more than whole names.
+        let own = if is_name(shown) {
+            own.min((width / 3).max(NAME.0))
+        } else {
+            own
+        };
         let own = if is_name(shown) && own > room {
             room
         } else {

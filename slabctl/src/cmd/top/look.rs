@@ -8,14 +8,14 @@ use crate::cli::{Color, Top};
 use crate::fail::Failure;
 
 /// The theme: without colour where colour is not wanted, whatever was named.
-pub(super) fn theme(context: &Context, args: &Top) -> Result<Theme, Failure> {
+pub(super) fn theme(context: &Context, args: &Top, configured: Theme) -> Result<Theme, Failure> {
     let named = match &args.theme {
-        Some(name) => Some(Theme::from_name(name).ok_or_else(|| {
+        Some(name) => Theme::from_name(name).ok_or_else(|| {
             let known = Theme::NAMES.map(|(name, _)| name);
             Failure::usage(format!("no theme {name:?}"))
                 .hint(format!("there are {}", known.join(", ")))
-        })?),
-        None => None,
+        })?,
+        None => configured,
     };
     if !context.screen.colour {
         tui::run::without_colour();
@@ -24,14 +24,16 @@ pub(super) fn theme(context: &Context, args: &Top) -> Result<Theme, Failure> {
     if context.global.color == Color::Always {
         tui::run::with_colour();
     }
-    Ok(named.unwrap_or_default())
+    Ok(named)
 }
 
 /// The signs: Unicode where the locale has it.
-pub(super) fn glyphs(ascii: bool) -> Glyphs {
-    if ascii {
-        return Glyphs::ASCII;
-    }
+pub(super) fn glyphs() -> Glyphs {
     let names = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
     Glyphs::for_locale(names.each_ref().map(Option::as_deref))
+}
+
+/// A terminal that cannot move its cursor gets lines.
+pub(super) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term == "dumb")
 }

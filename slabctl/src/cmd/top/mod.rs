@@ -3,22 +3,20 @@
 //! This is the wiring: options and environment in, the screen of the `tui`
 //! crate on a terminal.
 
+mod config;
 mod host;
 mod look;
 
-use std::time::Duration;
-
 use collectors::filter::Filter;
+use tui::config::SHORTEST;
+use tui::glyphs::Glyphs;
 use tui::model::{List, Settings};
-use tui::run::{Error, Open, Options};
+use tui::run::{Error, LinesError, Open, Options};
 
 use super::Context;
 use crate::cli::Top;
 use crate::fail::{Failure, Status};
 use crate::{interval, open};
-
-/// Shortest time between two samples.
-const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 pub(crate) fn run(context: &Context, args: &Top) -> anyhow::Result<Status> {
@@ -28,16 +26,30 @@ pub(crate) fn run(context: &Context, args: &Top) -> anyhow::Result<Status> {
         std::io::Write::flush(&mut out)?;
         return Ok(Status::Ok);
     }
-    let options = Options {
-        settings: settings(context, args)?,
-        list: list(args)?,
-        screen: screen(args)?,
-        alternate: !args.no_alt_screen,
-    };
+    let options = options(context, args)?;
+    if args.linear || !context.screen.terminal || look::is_dumb() {
+        return as_lines(context, args, options);
+    }
+    if args.count.is_some() {
+        return Err(Failure::usage("--count goes with --linear").into());
+    }
     let host = host::Files::new(&context.global);
     match tui::run::run(options, opener(context), Box::new(host)) {
         Ok(()) => Ok(Status::Ok),
         Err(error) => Err(failure(error)),
+    }
+}
+
+fn as_lines(context: &Context, args: &Top, options: Options) -> anyhow::Result<Status> {
+    if args.count == Some(0) {
+        return Err(Failure::usage("--count 0 would show nothing").into());
+    }
+    let mut source = open::source(&context.global)?;
+    let mut out = Context::out();
+    match tui::run::lines(options, &mut *source, args.count, &mut out) {
+        Ok(()) => Ok(Status::Ok),
+        Err(LinesError::Source(error)) => Err(open::with_hints(error).into()),
+        Err(LinesError::Write(error)) => Err(error.into()),
     }
 }
 
@@ -63,45 +75,60 @@ fn failure(error: Error) -> anyhow::Error {
     }
 }
 
-fn settings(context: &Context, args: &Top) -> Result<Settings, Failure> {
+/// The configuration, then the options, which have the last word.
+fn options(context: &Context, args: &Top) -> Result<Options, Failure> {
     let global = &context.global;
-    let time = |text: &Option<String>, otherwise: Duration| match text {
-        Some(text) => interval::parse(text),
-        None => Ok(otherwise),
-    };
-    let standard = Settings::default();
-    let every = time(&args.interval, standard.interval)?;
-    if every < SHORTEST {
-        return Err(Failure::usage(format!(
-            "--interval {every:?}: {SHORTEST:?} at the least"
-        )));
-    }
-    Ok(Settings {
-        theme: look::theme(context, args)?,
-        glyphs: look::glyphs(args.ascii),
-        scale: global.scale(),
-        interval: every,
-        history: time(&args.history, standard.history)?,
+    let mut settings = Settings {
+        glyphs: look::glyphs(),
         zone: jiff::tz::TimeZone::system(),
         allow_write: args.allow_write,
         can_capture: global.from.is_none() && global.demo.is_none(),
-        ..standard
+        ..Settings::default()
+    };
+    let mut list = List::default();
+    config::apply(args.config.as_deref(), &mut settings, &mut list)?;
+    if args.ascii {
+        settings.glyphs = Glyphs::ASCII;
+    }
+    if global.bytes || global.si || global.iec {
+        settings.scale = global.scale();
+    }
+    if let Some(text) = &args.interval {
+        settings.interval = interval::parse(text)?;
+        if settings.interval < SHORTEST {
+            return Err(Failure::usage(format!(
+                "--interval {text}: {SHORTEST:?} at the least"
+            )));
+        }
+    }
+    if let Some(text) = &args.history {
+        settings.history = interval::parse(text)?;
+    }
+    settings.theme = look::theme(context, args, settings.theme)?;
+    shape(args, &mut list)?;
+    Ok(Options {
+        settings,
+        list,
+        screen: screen(args)?,
+        alternate: !args.no_alt_screen,
     })
 }
 
-fn list(args: &Top) -> Result<List, Failure> {
-    let mut list = List {
-        reverse: args.reverse,
-        hide_empty: !args.all,
-        ..List::default()
-    };
-    let typed = args.filter.clone().unwrap_or_default();
-    list.filter = Filter::patterns(&args.patterns)?.and(match &args.filter {
-        Some(text) => Filter::parse(text)?,
-        None => Filter::all(),
-    });
-    let typed = [args.patterns.join(" "), typed].join(" ");
-    typed.trim().clone_into(&mut list.filter_text);
+/// Which caches, in which order, with which columns.
+fn shape(args: &Top, list: &mut List) -> Result<(), Failure> {
+    list.reverse = args.reverse;
+    if args.all {
+        list.hide_empty = false;
+    }
+    if !args.patterns.is_empty() || args.filter.is_some() {
+        let typed = args.filter.as_deref().unwrap_or_default();
+        list.filter = Filter::patterns(&args.patterns)?.and(match typed {
+            "" => Filter::all(),
+            text => Filter::parse(text)?,
+        });
+        let typed = format!("{} {typed}", args.patterns.join(" "));
+        typed.trim().clone_into(&mut list.filter_text);
+    }
     let column = |name: &str| tui::menu::column(name).map_err(Failure::usage);
     if let Some(name) = &args.sort {
         list.sort = column(name)?;
@@ -110,7 +137,7 @@ fn list(args: &Top) -> Result<List, Failure> {
         let names = args.columns.iter().filter(|name| !name.is_empty());
         list.columns = names.map(|name| column(name)).collect::<Result<_, _>>()?;
     }
-    Ok(list)
+    Ok(())
 }
 
 fn screen(args: &Top) -> Result<usize, Failure> {
