@@ -1,4 +1,6 @@
-//! Sizes and ratios for people, and sizes from people.
+//! Sizes and ratios for people, and sizes and times from people.
+
+use std::time::Duration;
 
 /// How sizes are scaled for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,6 +86,19 @@ pub fn parse_count(text: &str) -> Option<u64> {
         return None;
     }
     scaled(number, factor)
+}
+
+/// A hundred years: more is a slip, and would overflow the clock.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// A time greater than zero as people write it: `10s`, `500ms`, `1h30m`. A
+/// bare number is seconds.
+pub fn parse_time(text: &str) -> Option<Duration> {
+    let time = match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok()?,
+        Err(_) => text.parse::<jiff::SignedDuration>().ok()?.try_into().ok()?,
+    };
+    (!time.is_zero() && time <= LONGEST).then_some(time)
 }
 
 fn scaled(number: &str, factor: u64) -> Option<u64> {
@@ -174,6 +189,17 @@ mod tests {
         assert_eq!(decimal(-1.5, 1), "-1.5");
         assert_eq!(decimal(f64::NAN, 1), "NaN");
         assert_eq!(decimal(1e300, 1).len(), 303);
+    }
+
+    #[test]
+    fn times_from_habit() {
+        assert_eq!(parse_time("10s"), Some(Duration::from_secs(10)));
+        assert_eq!(parse_time("2"), Some(Duration::from_secs(2)));
+        assert_eq!(parse_time("0.5"), Some(Duration::from_millis(500)));
+        assert_eq!(parse_time("1h30m"), Some(Duration::from_secs(5400)));
+        for bad in ["", "0", "0s", "-1s", "soon", "1e400", "1e19", "nan"] {
+            assert_eq!(parse_time(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(crate) struct Screen {
     pub(crate) width: Option<usize>,
     /// Standard output is a terminal.
     pub(crate) terminal: bool,
+    /// Colour is wanted here.
+    pub(crate) colour: bool,
     /// Style of headings; plain where colour is off.
     pub(crate) heading: Style,
 }
@@ -32,6 +34,7 @@ impl Screen {
         Self {
             width: terminal.then(width).flatten(),
             terminal,
+            colour,
             heading: if colour {
                 Style::new().bold()
             } else {
@@ -46,6 +49,7 @@ impl Screen {
         Self {
             width,
             terminal: false,
+            colour: false,
             heading: Style::new(),
         }
     }

@@ -10,7 +10,8 @@ mod counters;
 mod notes;
 mod pair;
 
-pub use counters::CounterDelta;
+pub use counters::{CounterDelta, deltas as counter_steps};
+pub use pair::pair;
 
 use std::cmp::Reverse;
 use std::time::Duration;

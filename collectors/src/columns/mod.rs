@@ -3,6 +3,7 @@
 //! Tables, CSV, sorting, filters, the help text and the live screen are all
 //! drawn from it. A column also knows what a live source must read for it.
 
+pub mod show;
 mod table;
 mod value;
 

@@ -179,6 +179,13 @@ impl Cache {
         self
     }
 
+    /// Takes a figure back: it is unknown then.
+    pub const fn forget(&mut self, q: Quantity) {
+        self.known.remove(q);
+        self.approx.remove(q);
+        self.origin[q as usize] = NO_LAYER;
+    }
+
     /// Records a figure only where none is known yet: the first layer wins.
     pub fn fill(&mut self, q: Quantity, figure: Approx<u64>, layer: Layer) {
         if !self.known.contains(q) {

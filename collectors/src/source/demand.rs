@@ -43,6 +43,9 @@ pub struct Demand {
     /// Only caches for which this holds are read in detail; `None` is all.
     /// Names and aliases are matched by the caller's filter later all the same.
     pub only: Option<Vec<String>>,
+    /// A cache, by a name or its directory, of which everything is read on a
+    /// live kernel, whatever is asked of the others.
+    pub focus: Option<String>,
 }
 
 impl Demand {
@@ -65,6 +68,7 @@ impl Demand {
             exact: false,
             walk_limit: Self::WALK_LIMIT,
             only: None,
+            focus: None,
         }
     }
 
@@ -84,6 +88,7 @@ impl Demand {
             exact: false,
             walk_limit: Self::WALK_LIMIT,
             only: None,
+            focus: None,
         }
     }
 
@@ -109,5 +114,8 @@ impl Demand {
         self.sites |= other.sites;
         self.machine |= other.machine;
         self.exact |= other.exact;
+        if self.focus.is_none() {
+            self.focus.clone_from(&other.focus);
+        }
     }
 }

@@ -56,6 +56,19 @@ pub(crate) fn run(context: &Context, args: &Capture) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
+/// Writes all slab state below `root` into a new file; a line about it.
+pub(crate) fn write_file(root: &Path, file: &Path) -> Result<String, Failure> {
+    let form = form_of(file)?;
+    refuse_existing(file)?;
+    let collected = collect(root, false).map_err(open::with_hints)?;
+    let bytes = write::pack(&collected, form)
+        .map_err(|error| Failure::new(Status::Failed, error.to_string()))?;
+    write::save(&bytes, file, false)?;
+    let size = units::size(bytes.len() as u64, Scale::Iec);
+    let place = file.display();
+    Ok(format!("{place}: {size}, {} caches", collected.caches))
+}
+
 fn form_of(file: &Path) -> Result<Form, Failure> {
     Form::of_name(file).ok_or_else(|| {
         Failure::usage(format!(

@@ -1,6 +1,6 @@
 //! Figures as cells: shown for people, exact for CSV.
 
-use collectors::columns::{Column, Row, Value};
+use collectors::columns::{Column, Row, Value, show};
 use collectors::model::{Approx, Unit};
 use collectors::units::{self, Scale};
 
@@ -18,18 +18,11 @@ pub(crate) fn cell(column: &Column, row: &Row<'_>, scale: Scale) -> Cell {
 
 /// A number in its unit; an estimate starts with `~`.
 pub(crate) fn number(figure: Approx<u64>, unit: Unit, scale: Scale) -> Cell {
-    // Sizes of single objects stay exact: nobody looks for 0.19K.
-    let exact = figure.value.to_string();
-    if unit == Unit::Bytes && figure.value >= 10_000 {
-        return Cell::both(
-            mark(figure.approx, &units::size(figure.value, scale)),
-            exact,
-        );
+    let (shown, exact) = (show::number(figure, unit, scale), figure.value.to_string());
+    if shown == exact {
+        return Cell::text(exact);
     }
-    if figure.approx {
-        return Cell::both(mark(true, &exact), exact);
-    }
-    Cell::text(exact)
+    Cell::both(shown, exact)
 }
 
 /// A number that may be unknown.
@@ -39,10 +32,7 @@ pub(crate) fn maybe(figure: Option<Approx<u64>>, unit: Unit, scale: Scale) -> Ce
 
 /// A ratio in percent with one decimal; four in CSV, as a ratio.
 pub(crate) fn percent(ratio: Approx<f64>) -> Cell {
-    Cell::both(
-        mark(ratio.approx, &units::percent(ratio.value)),
-        units::decimal(ratio.value, 4),
-    )
+    Cell::both(show::percent(ratio), units::decimal(ratio.value, 4))
 }
 
 /// A ratio that may be unknown.
@@ -55,25 +45,7 @@ pub(crate) fn delta(change: Option<Approx<i128>>, unit: Unit, scale: Scale) -> C
     let Some(change) = change else {
         return Cell::missing();
     };
-    let size = u64::try_from(change.value.unsigned_abs()).unwrap_or(u64::MAX);
-    let sign = match change.value {
-        0 => "",
-        v if v > 0 => "+",
-        _ => "-",
-    };
-    let shown = number(Approx::exact(size), unit, scale);
-    Cell::both(
-        mark(change.approx, &format!("{sign}{}", shown.shown())),
-        change.value.to_string(),
-    )
-}
-
-fn mark(approx: bool, text: &str) -> String {
-    if approx {
-        format!("~{text}")
-    } else {
-        text.to_owned()
-    }
+    Cell::both(show::delta(change, unit, scale), change.value.to_string())
 }
 
 #[cfg(test)]

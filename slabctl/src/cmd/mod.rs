@@ -15,6 +15,7 @@ pub(crate) mod show;
 pub(crate) mod shrink;
 pub(crate) mod sides;
 pub(crate) mod sites;
+pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod validate;
 
@@ -60,6 +61,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Sites(args)) => sites::run(&context, &args),
         Some(Command::Shrink(args)) => shrink::run(&context, &args),
         Some(Command::Tune(args)) => tune::run(&context, &args),
+        Some(Command::Top(args)) => top::run(&context, &args),
         Some(Command::Capture(args)) => capture::run(&context, &args),
         Some(Command::Validate) => validate::run(&context),
         Some(Command::Doctor) => doctor::run(&context),

@@ -22,7 +22,7 @@ pub struct CounterDelta {
 }
 
 /// The counters that both readings have, in the kernel's order.
-pub(super) fn deltas(before: &Counters, after: &Counters) -> Vec<CounterDelta> {
+pub fn deltas(before: &Counters, after: &Counters) -> Vec<CounterDelta> {
     let mut list: Vec<_> = after
         .0
         .iter()

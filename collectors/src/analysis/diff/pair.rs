@@ -18,7 +18,7 @@ type Key<'s> = (
 );
 
 /// For each cache of `a` the index of its counterpart in `b`.
-pub(super) fn pair(a: &[Cache], b: &[Cache]) -> Vec<Option<usize>> {
+pub fn pair(a: &[Cache], b: &[Cache]) -> Vec<Option<usize>> {
     let mut pairing = Pairing {
         a,
         b,

@@ -41,6 +41,8 @@ pub(super) fn choose(only: &[String], dirs: &mut Vec<CacheDir>, rows: &mut Vec<C
 /// Caches while they are read one by one.
 pub(super) struct Gathering<'a> {
     demand: &'a Demand,
+    /// What is asked of the cache in focus.
+    in_focus: Option<&'a Demand>,
     live: bool,
     /// The totals of a machine with one node are that node's figures.
     one_node: bool,
@@ -54,8 +56,9 @@ pub(super) struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
+    /// `asked` is what is asked of every cache, and of the one in focus.
     pub(super) fn new(
-        demand: &'a Demand,
+        asked: (&'a Demand, Option<&'a Demand>),
         live: bool,
         nodes: Option<u32>,
         rows: Vec<Cache>,
@@ -63,7 +66,8 @@ impl<'a> Gathering<'a> {
         warnings: &'a mut Warnings,
     ) -> Self {
         Self {
-            demand,
+            demand: asked.0,
+            in_focus: asked.1,
             live,
             one_node: nodes == Some(1),
             rows: Rows::new(rows),
@@ -76,10 +80,10 @@ impl<'a> Gathering<'a> {
     }
 
     /// What need not be read from sysfs, since the row has it.
-    fn given(&self, found: &Match) -> QuantitySet {
-        let enough = self.one_node || !self.demand.nodes;
+    fn given(&self, found: &Match, demand: &Demand) -> QuantitySet {
+        let enough = self.one_node || !demand.nodes;
         match found {
-            Match::One(_) if self.live && enough && !self.demand.exact => SLABINFO_GIVES,
+            Match::One(_) if self.live && enough && !demand.exact => SLABINFO_GIVES,
             _ => QuantitySet::EMPTY,
         }
     }
@@ -94,9 +98,14 @@ impl<'a> Gathering<'a> {
         more: impl FnOnce(&mut Cache, &mut Warnings),
     ) {
         let found = self.rows.find(dir);
-        let given = self.given(&found);
+        let focus = self.demand.focus.as_deref();
+        let demand = match self.in_focus {
+            Some(all) if focus.is_some_and(|name| dir.answers_to(name)) => all,
+            _ => self.demand,
+        };
+        let given = self.given(&found, demand);
         let plan = Plan {
-            demand: self.demand,
+            demand,
             given,
             live: self.live,
         };

@@ -228,7 +228,13 @@ impl KernelSource {
     ) -> Gathered {
         let live = self.is_live_kernel();
         let have_dirs = !dirs.is_empty();
-        let mut gathering = Gathering::new(demand, live, nodes, rows, &mut self.known, warnings);
+        let in_focus = demand.focus.is_some().then(|| {
+            let mut all = Demand::everything();
+            all.merge(demand);
+            all
+        });
+        let asked = (demand, in_focus.as_ref());
+        let mut gathering = Gathering::new(asked, live, nodes, rows, &mut self.known, warnings);
         if let Some(sysfs) = &self.sysfs {
             let mut reader = Reader::new(&*sysfs.tree, sysfs.available.as_ref());
             for dir in dirs {

@@ -1,0 +1,99 @@
+//! What the live screen asks for outside: lists, snapshots, changes.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use collectors::model::Cache;
+use tui::host::{Export, Host};
+use tui::msg::Change;
+
+use crate::cli::Global;
+use crate::cmd::capture;
+use crate::output::json;
+
+/// Writes files, and into the kernel's attribute files.
+#[derive(Debug)]
+pub(super) struct Files {
+    global: Global,
+}
+
+impl Files {
+    pub(super) fn new(global: &Global) -> Self {
+        Self {
+            global: global.clone(),
+        }
+    }
+
+    fn root(&self) -> &Path {
+        self.global.root.as_deref().unwrap_or("/".as_ref())
+    }
+}
+
+impl Host for Files {
+    fn export(&mut self, list: &Export) -> Result<String, String> {
+        let mut bytes = Vec::new();
+        let json = list.path.extension().is_some_and(|e| e == "json");
+        let written = if json {
+            let caches: Vec<&Cache> = list
+                .places
+                .iter()
+                .filter_map(|place| list.snapshot.caches.get(*place))
+                .collect();
+            let report = json::report(&list.snapshot, &caches, list.snapshot.origin.taken_at);
+            json::write(&mut bytes, &report)
+        } else {
+            csv(list, &mut bytes)
+        };
+        written.map_err(|e| e.to_string())?;
+        save(&list.path, &bytes)?;
+        Ok(format!(
+            "{}: {} lines",
+            list.path.display(),
+            list.rows.len()
+        ))
+    }
+
+    fn snapshot(&mut self, path: &Path) -> Result<String, String> {
+        capture::write_file(self.root(), path).map_err(|e| e.to_string())
+    }
+
+    fn change(&mut self, change: Change, cache: &str) -> Result<String, String> {
+        let name = match change {
+            Change::Validate => "validate",
+            Change::Shrink => "shrink",
+        };
+        if cache.contains('/') || cache.starts_with('.') {
+            return Err(format!("{cache:?} is no cache of the kernel"));
+        }
+        let path = self.root().join("sys/kernel/slab").join(cache).join(name);
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+        file.write_all(b"1\n")
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(format!(
+            "{cache}: {name} done; findings are in the kernel log"
+        ))
+    }
+}
+
+fn csv(list: &Export, out: &mut Vec<u8>) -> std::io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(&list.head)?;
+    for row in &list.rows {
+        writer.write_record(row)?;
+    }
+    writer.flush()
+}
+
+/// Never over a file that is there.
+fn save(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let at = |e: std::io::Error| format!("{}: {e}", path.display());
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(at)?;
+    file.write_all(bytes).map_err(at)
+}

@@ -1,0 +1,229 @@
+//! The thread that reads the source, on a schedule of its own.
+//!
+//! The newest sample lies in a mailbox of one place: a newer one replaces what
+//! nobody took, and is counted. Deadlines come from the monotonic clock, so
+//! that samples do not drift; one that is late is not made up for.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use collectors::source::{Demand, Source};
+
+use super::event::{Event, SourceError};
+use crate::model::Sample;
+
+/// How often everything that can be read is read.
+const FULL: Duration = Duration::from_secs(30);
+
+/// What the loop tells the sampler.
+#[derive(Debug)]
+pub enum Control {
+    /// What samples are to have; one is taken at once.
+    Demand(Box<Demand>),
+    /// How far apart they are to be.
+    Interval(Duration),
+}
+
+/// The one place in which the newest sample lies.
+#[derive(Debug, Default)]
+pub struct Mailbox(Mutex<Option<Result<Sample, String>>>);
+
+impl Mailbox {
+    /// Takes what lies there.
+    pub fn take(&self) -> Option<Result<Sample, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, mut mail: Result<Sample, String>) {
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Ok(new), Some(Ok(old))) = (&mut mail, place.as_ref()) {
+            new.replaced = old.replaced + 1;
+            new.full |= old.full;
+        }
+        *place = Some(mail);
+    }
+}
+
+/// Opens a source, on the thread that will read it.
+pub type Open = Box<dyn FnOnce() -> Result<Box<dyn Source>, SourceError> + Send>;
+
+/// What the sampler is started with.
+pub struct Sampling {
+    /// Opens the source.
+    pub open: Open,
+    /// When the program was started.
+    pub start: Instant,
+    /// What samples are to have.
+    pub demand: Demand,
+    /// How far apart they are to be.
+    pub interval: Duration,
+    /// Where they are put.
+    pub mailbox: Arc<Mailbox>,
+    /// Whom to tell.
+    pub events: SyncSender<Event>,
+    /// What the loop says.
+    pub control: Receiver<Control>,
+}
+
+/// Starts the thread. It ends when the loop does.
+pub fn spawn(sampling: Sampling) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name("sampler".to_owned())
+        .spawn(move || run(sampling))
+}
+
+fn run(sampling: Sampling) {
+    let Sampling {
+        open,
+        start,
+        demand,
+        interval,
+        mailbox,
+        events,
+        control,
+    } = sampling;
+    let source = match open() {
+        Ok(source) => source,
+        Err(error) => {
+            // Nobody to tell: the loop has ended.
+            let _ = events.send(Event::Failed(error));
+            return;
+        }
+    };
+    let opened = Event::Opened {
+        describe: source.describe(),
+        live: source.is_live(),
+    };
+    if events.send(opened).is_err() {
+        return;
+    }
+    Sampler {
+        source,
+        start,
+        demand,
+        interval,
+        mailbox,
+        events,
+        control,
+        full_at: None,
+    }
+    .work();
+}
+
+struct Sampler {
+    source: Box<dyn Source>,
+    start: Instant,
+    demand: Demand,
+    interval: Duration,
+    mailbox: Arc<Mailbox>,
+    events: SyncSender<Event>,
+    control: Receiver<Control>,
+    /// When everything was read last.
+    full_at: Option<Instant>,
+}
+
+impl Sampler {
+    fn work(mut self) {
+        if self.source.is_live() {
+            // The first frame needs the list only; the rest follows at once.
+            let names = Demand::names();
+            if !self.first(&names, false) {
+                return;
+            }
+            self.sample();
+        } else if !self.first(&everything(), true) {
+            return;
+        }
+        let mut next = Instant::now() + self.interval;
+        loop {
+            let wait = if self.source.is_live() {
+                next.saturating_duration_since(Instant::now())
+            } else {
+                Duration::from_secs(3600)
+            };
+            match self.control.recv_timeout(wait) {
+                Ok(Control::Interval(interval)) => {
+                    self.interval = interval;
+                    next = Instant::now() + interval;
+                }
+                Ok(Control::Demand(demand)) => {
+                    self.demand = *demand;
+                    if self.source.is_live() {
+                        self.sample();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.source.is_live() {
+                        self.sample();
+                        next = following(next, self.interval);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// The first sample; without it there is nothing to show.
+    fn first(&mut self, demand: &Demand, full: bool) -> bool {
+        match self.read(demand, full) {
+            Ok(sample) => {
+                self.mailbox.put(Ok(sample));
+                self.events.send(Event::Mail).is_ok()
+            }
+            Err(error) => {
+                let _ = self.events.send(Event::Failed(Box::new(error)));
+                false
+            }
+        }
+    }
+
+    fn sample(&mut self) {
+        let due = self.full_at.is_none_or(|at| at.elapsed() >= FULL);
+        let mut demand = self.demand.clone();
+        if due {
+            demand.merge(&everything());
+            demand.skip_empty = false;
+            // Build options do not change.
+            demand.machine |= self.full_at.is_none();
+            self.full_at = Some(Instant::now());
+        }
+        let mail = self.read(&demand, due).map_err(|e| e.to_string());
+        self.mailbox.put(mail);
+        // When the channel is full, the loop has enough to do, and finds the
+        // sample when it is told of the next one.
+        let _ = self.events.try_send(Event::Mail);
+    }
+
+    fn read(&mut self, demand: &Demand, full: bool) -> Result<Sample, collectors::Error> {
+        let began = Instant::now();
+        let snapshot = self.source.sample(demand)?;
+        let took = began.elapsed();
+        Ok(Sample {
+            snapshot,
+            at: self.start.elapsed(),
+            took,
+            full,
+            replaced: 0,
+            cpu_time: cpu_time(),
+        })
+    }
+}
+
+fn everything() -> Demand {
+    Demand::everything()
+}
+
+/// The deadline after `last`; those that have passed are left out.
+pub(super) fn following(last: Instant, interval: Duration) -> Instant {
+    let now = Instant::now();
+    let next = last + interval;
+    if next > now { next } else { now + interval }
+}
+
+/// Processor time of the whole program so far.
+pub(super) fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
