@@ -21,7 +21,8 @@ const META_CHUNK: usize = 256 << 10;
 /// How an engine is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// Bytes of addresses to reserve; less is taken when the system refuses.
+    /// Bytes of addresses to reserve at first; less is taken when the system refuses,
+    /// and more when they are used up.
     pub reserve: usize,
     /// Bytes that may be in use at a time.
     pub limit: u64,
@@ -29,6 +30,8 @@ pub struct EngineConfig {
     pub nodes: usize,
     /// When freed memory goes back.
     pub decommit: Decommit,
+    /// Whether to ask the system for huge pages: fewer misses in its tables, more memory.
+    pub huge_pages: bool,
     /// Policy of caches that do not name one.
     pub policy: Policy,
     /// Whether caches that do not say may share slabs with others of like kind.
@@ -59,6 +62,7 @@ impl EngineConfig {
             limit: u64::MAX,
             nodes: 1,
             decommit: Decommit::AfterMs(1000),
+            huge_pages: false,
             policy: Policy::Hybrid,
             merge: false,
             cpus: 0,
@@ -137,7 +141,12 @@ static REGISTRY: Registry = Registry {
 
 impl EngineCore {
     fn create(config: EngineConfig) -> Result<&'static Self, Error> {
-        let pages = Pages::new(config.reserve, config.limit, config.decommit);
+        let pages = Pages::new(
+            config.reserve,
+            config.limit,
+            config.decommit,
+            config.huge_pages,
+        );
         let pages = pages.ok_or(Error::NoMemory)?;
         let at = sys::map_lazy(size_of::<Self>());
         let table = sys::map_lazy(MAX_CACHES as usize * size_of::<CacheCore>());
