@@ -38,6 +38,8 @@
 //! 11. A row, its arrays and the lists of the slabs its slot holds change by a fast path, which
 //!     counts itself, or between `Row::change` and its end. Who reads them between two
 //!     equal stamps of the row has read one moment.
+//! 12. Outside of slow paths a row changes by one store, which comes last, so that it is
+//!     whole at any instruction (`fork.rs`).
 
 #![cfg_attr(loom, allow(missing_docs, dead_code))]
 
@@ -62,6 +64,8 @@ pub mod debug;
 pub mod dump;
 #[cfg(not(loom))]
 mod engine;
+#[cfg(not(loom))]
+mod fork;
 #[cfg(not(loom))]
 mod global;
 #[cfg(not(loom))]

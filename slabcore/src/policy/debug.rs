@@ -35,7 +35,7 @@ pub(crate) fn free(core: &CacheCore, hooks: &dyn DebugHooks, address: usize) {
     hooks.begin(&mut op);
     match core.find_place(address) {
         Ok((slab, object)) => with_slot(core, |cx| debug_free(cx, slab, object, &mut op)),
-        Err(place) => hooks.on_bad_free(address, place, &mut op),
+        Err(place) => with_slot(core, |_| hooks.on_bad_free(address, place, &mut op)),
     }
     hooks.end(&mut op);
 }
