@@ -266,6 +266,9 @@ pub(crate) fn is_entry(start: usize) -> bool {
 /// Runs an operation for this thread's slot, or for the shared one under its lock.
 pub(crate) fn with_slot<R>(core: &CacheCore, work: impl FnOnce(Cx<'_>) -> R) -> R {
     let slot = slot::enter();
+    if slot.is_some_and(fork::time_to_look) {
+        core.engine.pages.tick_if_due();
+    }
     let _inside = slot.map(SlowPath::enter);
     let (_held, cx) = match slot {
         Some(slot) => (None, Cx::new(core, slot)),

@@ -47,12 +47,16 @@ const WAITS: u32 = 400;
 /// Marks a lost slot.
 const LOST: u32 = u32::MAX;
 
-/// How many slow paths a slot's thread is in (a constructor may use other caches), or [`LOST`].
+/// Slow paths of a thread from one look at the time to the next.
+const LOOK_AT_TIME: u32 = 64;
+
+/// How many slow paths a slot's thread is in (a constructor may use other caches), or
+/// [`LOST`]; and how many it has been in.
 #[repr(align(64))]
-struct Inside(AtomicU32);
+struct Inside(AtomicU32, AtomicU32);
 
 static INSIDE: [Inside; MAX_SLOTS as usize] =
-    [const { Inside(AtomicU32::new(0)) }; MAX_SLOTS as usize];
+    [const { Inside(AtomicU32::new(0), AtomicU32::new(0)) }; MAX_SLOTS as usize];
 
 fn inside(slot: u32) -> &'static AtomicU32 {
     &INSIDE[slot as usize % INSIDE.len()].0
@@ -100,6 +104,15 @@ impl Drop for SlowPath {
         let depth = inside(self.0).load(Relaxed);
         inside(self.0).store(depth - 1, Relaxed);
     }
+}
+
+/// Counts a slow path; tells whether it is time to look at the time.
+#[inline]
+pub(crate) fn time_to_look(slot: u32) -> bool {
+    let count = &INSIDE[slot as usize % INSIDE.len()].1;
+    let now = count.load(Relaxed).wrapping_add(1);
+    count.store(now, Relaxed);
+    now.is_multiple_of(LOOK_AT_TIME)
 }
 
 /// Whether a slot's rows are torn and must be left alone.

@@ -5,8 +5,8 @@
 
 use super::{Decommit, Pages};
 use crate::slab::{NIL, Table};
-use crate::sync::{AtomicU32, Guard, Ordering, Ordering::Relaxed};
-use crate::sys::{self, HUGE, PAGE};
+use crate::sync::{AtomicU32, Guard, Ordering::Relaxed};
+use crate::sys::{HUGE, PAGE};
 
 /// Orders of runs: up to 2^(ORDERS-1) pages.
 pub(super) const ORDERS: usize = 24;
@@ -93,18 +93,7 @@ impl Pages {
             .store(self.used.load(Relaxed) - u64::from(count), Relaxed);
         self.put(&held, page, order, dirty);
         drop(held);
-        if let Decommit::AfterMs(ms) = self.decommit {
-            let now = sys::coarse_ms();
-            let last = self.last_tick.load(Relaxed);
-            if now.saturating_sub(last) >= ms.max(1)
-                && self
-                    .last_tick
-                    .compare_exchange(last, now, Ordering::AcqRel, Relaxed)
-                    .is_ok()
-            {
-                self.tick();
-            }
-        }
+        self.tick_if_due();
     }
 
     pub(super) fn list(&self, order: u32, flags: u32) -> &AtomicU32 {
