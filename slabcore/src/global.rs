@@ -65,23 +65,27 @@ impl SlabAlloc {
     /// so that none can be held in a child of a fork.
     #[cold]
     fn make(&self) -> Option<&Heap> {
-        let engine = Engine::new(self.config).ok()?;
-        let classes = Kmalloc::new(&engine, self.config.policy).ok()?;
+        if let Some(at) = Self::fresh(self.config) {
+            let order = (Ordering::AcqRel, Ordering::Acquire);
+            let set = { &self.heap }.compare_exchange(null_mut(), at, order.0, order.1);
+            if set.is_err() {
+                // SAFETY: written by `fresh`, known to nobody else; what it lies in goes with it.
+                drop(unsafe { at.read() });
+            }
+        }
+        // SAFETY: set above or by another thread, and never moved or freed.
+        unsafe { self.heap.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// A new engine and its classes, in its own metadata.
+    fn fresh(config: EngineConfig) -> Option<*mut Heap> {
+        let engine = Engine::new(config).ok()?;
+        let classes = Kmalloc::new(&engine, config.policy).ok()?;
         let at = engine.core.meta(size_of::<Heap>(), align_of::<Heap>())?;
         let at = at as *mut Heap;
         // SAFETY: fresh metadata of the right size and alignment.
         unsafe { at.write(Heap { engine, classes }) };
-        let order = (Ordering::AcqRel, Ordering::Acquire);
-        match self.heap.compare_exchange(null_mut(), at, order.0, order.1) {
-            // SAFETY: just written, and never moved or freed.
-            Ok(_) => Some(unsafe { &*at }),
-            Err(other) => {
-                // SAFETY: nobody else knows of the new heap; what it lies in goes with it.
-                drop(unsafe { at.read() });
-                // SAFETY: published by another thread, never moved or freed.
-                Some(unsafe { &*other })
-            }
-        }
+        Some(at)
     }
 
     /// Allocates; the flag tells that the memory is zero already.

@@ -1,11 +1,11 @@
 //! An instrumented slab allocator: SLUB's published designs as policies of one engine.
 //!
 //! # Glossary
-//! * **page**: 4096 bytes of the engine's reserved range; **run**: 2^order pages.
+//! * **page**: 4096 bytes of one of the engine's reserved **ranges**; **run**: 2^order pages.
 //! * **slab**: a run cut into **slots** of one size, each holding one **object**.
 //! * **descriptor**: what is known of a slab, out of band, at the index of its first page.
 //! * **word**: the 64 bits of a descriptor that hold its free list, counts and flags.
-//! * **cache**: slabs of one kind of object. **Engine**: a range and its caches.
+//! * **cache**: slabs of one kind of object. **Engine**: ranges and their caches.
 //! * **slot** (of a thread): a virtual processor; **row**: what a slot keeps of a cache.
 //! * **node**: slots and slabs that belong together; each has a list of **partial** slabs.
 //! * **frozen**: held by a slot. **Thawed**: held by nobody, to be found on a node's list

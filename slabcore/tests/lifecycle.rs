@@ -240,3 +240,33 @@ fn objects_outlive_their_cache_and_may_be_freed_later() {
         assert_eq!(next.destroy(), Ok(()));
     }
 }
+
+#[test]
+fn threads_that_allocate_first_at_the_same_time_share_one_engine() {
+    use std::alloc::GlobalAlloc;
+    for _ in 0..10 {
+        let fresh = SlabAlloc::new();
+        let together = Barrier::new(8);
+        let layout = Layout::new::<[u64; 8]>();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    together.wait();
+                    // SAFETY: the layout has a size; the object is freed once, with it.
+                    unsafe {
+                        let object = fresh.alloc(layout);
+                        assert!(!object.is_null());
+                        fresh.dealloc(object, layout);
+                    }
+                });
+            }
+        });
+        let engine = fresh.engine().unwrap();
+        let counts = engine.snapshot().caches.into_iter().map(|cache| {
+            assert_eq!(cache.objects, 0);
+            cache.counters.allocs()
+        });
+        assert_eq!(counts.sum::<u64>(), 8, "all in one");
+        assert_eq!(engine.validate().findings, []);
+    }
+}

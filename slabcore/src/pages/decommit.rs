@@ -1,4 +1,9 @@
 //! Memory of freed runs goes back to the system: at once, or when it was free for a while.
+//!
+//! What stays: runs in use, which are live objects' slabs, `min_partial` empty slabs of a
+//! node and cache, and what threads hold: arrays, the slab in hand and, under the hybrid
+//! policy, slabs of theirs that others have emptied, until the owner's next slow path, its
+//! end or a request to shrink that it follows. Addresses stay reserved.
 
 use super::Pages;
 use super::runs::{AGED, DIRTY, ORDERS};
