@@ -32,6 +32,11 @@ pub enum Exchange {
 }
 
 impl Barn {
+    /// The lock, for `fork`.
+    pub(crate) fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
     fn enter(&self, wait: bool) -> Option<Guard<'_>> {
         if wait {
             Some(self.lock.lock())

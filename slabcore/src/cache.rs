@@ -3,6 +3,7 @@
 use crate::core::{CacheCore, Cx};
 use crate::debug::operation::Operation;
 use crate::engine::{self, Engine};
+use crate::fork::{self, SlowPath};
 use crate::policy::{self, cpu_slab};
 use crate::row::Row;
 use crate::slot;
@@ -264,7 +265,12 @@ pub(crate) fn is_entry(start: usize) -> bool {
 
 /// Runs an operation for this thread's slot, or for the shared one under its lock.
 pub(crate) fn with_slot<R>(core: &CacheCore, work: impl FnOnce(Cx<'_>) -> R) -> R {
-    let (_held, cx) = match slot::enter() {
+    let slot = slot::enter();
+    if slot.is_some_and(fork::time_to_look) {
+        core.engine.pages.tick_if_due();
+    }
+    let _inside = slot.map(SlowPath::enter);
+    let (_held, cx) = match slot {
         Some(slot) => (None, Cx::new(core, slot)),
         None => (Some(core.shared.lock()), Cx::new(core, slot::SHARED)),
     };
@@ -333,7 +339,7 @@ impl CacheCore {
     /// Empties all rows, barns and lists; gives the slabs that are left. There is no
     /// other handle, so no thread is in an operation.
     fn flush_everything(&self) -> u64 {
-        for slot in slot::SHARED..slot::used() {
+        for slot in (slot::SHARED..slot::used()).filter(|slot| !fork::is_lost(*slot)) {
             policy::flush(Cx::new(self, slot));
         }
         let cx = Cx::new(self, slot::SHARED);

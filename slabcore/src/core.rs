@@ -114,9 +114,8 @@ impl CacheCore {
     /// Slab and index of an object of this cache.
     #[inline]
     pub fn locate(&self, address: usize) -> (u32, u16) {
-        let slab = self.engine.pages.head_of(address);
-        let offset = (address - self.engine.pages.address(slab)) as u64;
-        (slab, ((offset * self.magic) >> 32) as u16)
+        let (slab, offset) = self.engine.pages.run_of(address);
+        (slab, ((offset as u64 * self.magic) >> 32) as u16)
     }
 
     /// Node part of a slab.

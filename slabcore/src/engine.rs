@@ -1,12 +1,13 @@
 //! Engines: a page range, a table of caches, and the list of all engines.
 //!
-//! Lock order: registry, then a cache's shared row, then wake queue or list
-//! lock or barn, then pages. The engine's table lock is taken alone or before
-//! pages. Metadata's lock comes last, below a debug cache's quarantine. Nothing is
-//! allocated from the global allocator.
+//! Lock order: registry, then slots, then an engine's table, then a cache's shared row,
+//! then wake queue or list lock or barn, then the pool of arrays, then pages. Metadata's
+//! lock comes last, below a debug cache's quarantine. `fork` takes all of them in this
+//! order. Nothing is allocated from the global allocator.
 
 use crate::core::{CacheCore, Cx, MAX_NODES};
 use crate::debug::operation::{OnFault, Report};
+use crate::fork;
 use crate::pages::{Decommit, Pages, state, unpack};
 use crate::policy::{self, Policy};
 use crate::slab::{NIL, Table};
@@ -21,7 +22,8 @@ const META_CHUNK: usize = 256 << 10;
 /// How an engine is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// Bytes of addresses to reserve; less is taken when the system refuses.
+    /// Bytes of addresses to reserve at first; less is taken when the system refuses,
+    /// and more when they are used up.
     pub reserve: usize,
     /// Bytes that may be in use at a time.
     pub limit: u64,
@@ -29,6 +31,8 @@ pub struct EngineConfig {
     pub nodes: usize,
     /// When freed memory goes back.
     pub decommit: Decommit,
+    /// Whether to ask the system for huge pages: fewer misses in its tables, more memory.
+    pub huge_pages: bool,
     /// Policy of caches that do not name one.
     pub policy: Policy,
     /// Whether caches that do not say may share slabs with others of like kind.
@@ -59,6 +63,7 @@ impl EngineConfig {
             limit: u64::MAX,
             nodes: 1,
             decommit: Decommit::AfterMs(1000),
+            huge_pages: false,
             policy: Policy::Hybrid,
             merge: false,
             cpus: 0,
@@ -137,7 +142,13 @@ static REGISTRY: Registry = Registry {
 
 impl EngineCore {
     fn create(config: EngineConfig) -> Result<&'static Self, Error> {
-        let pages = Pages::new(config.reserve, config.limit, config.decommit);
+        fork::register();
+        let pages = Pages::new(
+            config.reserve,
+            config.limit,
+            config.decommit,
+            config.huge_pages,
+        );
         let pages = pages.ok_or(Error::NoMemory)?;
         let at = sys::map_lazy(size_of::<Self>());
         let table = sys::map_lazy(MAX_CACHES as usize * size_of::<CacheCore>());
@@ -180,6 +191,11 @@ impl EngineCore {
         core.next.store(REGISTRY.first.load(Relaxed), Relaxed);
         REGISTRY.first.store(at as usize, Relaxed);
         Ok(core)
+    }
+
+    /// The lock of the metadata, for `fork`.
+    pub fn meta_lock(&self) -> &Lock {
+        &self.meta_lock
     }
 
     /// Node of a slot.
@@ -276,23 +292,38 @@ impl EngineCore {
     }
 }
 
+/// All engines; the registry lock is held.
+pub(crate) fn registered() -> impl Iterator<Item = &'static EngineCore> {
+    let at = |at: usize| {
+        // SAFETY: registered engines are mapped while the registry lock is held.
+        (at != 0).then(|| unsafe { &*(at as *const EngineCore) })
+    };
+    std::iter::successors(at(REGISTRY.first.load(Relaxed)), move |engine| {
+        at(engine.next.load(Relaxed))
+    })
+}
+
+/// The lock of the list of engines, for `fork`.
+pub(crate) fn registry_lock() -> &'static Lock {
+    &REGISTRY.lock
+}
+
 /// Flushes a slot's rows in all engines; the slot's thread is ending.
 pub(crate) fn flush_slot(slot: u32) {
-    let _held = REGISTRY.lock.lock();
-    let mut at = REGISTRY.first.load(Relaxed);
-    while at != 0 {
-        // SAFETY: registered engines are mapped; the registry lock is held.
-        let engine = unsafe { &*(at as *const EngineCore) };
-        for core in engine.caches() {
-            policy::flush(Cx::new(core, slot));
-        }
-        at = engine.next.load(Relaxed);
+    with_registry(|| flush_slot_held(slot));
+}
+
+/// As [`flush_slot`], with the registry lock held.
+pub(crate) fn flush_slot_held(slot: u32) {
+    for core in registered().flat_map(EngineCore::caches) {
+        policy::flush(Cx::new(core, slot));
     }
 }
 
 /// Runs `work` while no slot is being flushed and no engine comes or goes.
 pub(crate) fn with_registry<R>(work: impl FnOnce() -> R) -> R {
     let _held = REGISTRY.lock.lock();
+    fork::recover_held();
     work()
 }
 

@@ -5,7 +5,7 @@
 
 use crate::classes::{Kmalloc, SIZES, class_of_layout};
 use crate::engine::{Engine, EngineConfig};
-use crate::sync::{Lock, Ordering};
+use crate::sync::Ordering;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::AtomicPtr;
@@ -14,7 +14,6 @@ use std::sync::atomic::AtomicPtr;
 #[derive(Debug)]
 pub struct SlabAlloc {
     heap: AtomicPtr<Heap>,
-    making: Lock,
     config: EngineConfig,
 }
 
@@ -41,7 +40,6 @@ impl SlabAlloc {
     pub const fn with(config: EngineConfig) -> Self {
         Self {
             heap: AtomicPtr::new(null_mut()),
-            making: Lock::new(),
             config,
         }
     }
@@ -63,20 +61,31 @@ impl SlabAlloc {
         Some(unsafe { &*heap })
     }
 
+    /// Makes an engine, or finds that another thread was faster. No lock is held meanwhile,
+    /// so that none can be held in a child of a fork.
     #[cold]
     fn make(&self) -> Option<&Heap> {
-        let _held = self.making.lock();
-        if self.heap.load(Ordering::Acquire).is_null() {
-            let engine = Engine::new(self.config).ok()?;
-            let classes = Kmalloc::new(&engine, self.config.policy).ok()?;
-            let at = engine.core.meta(size_of::<Heap>(), align_of::<Heap>())?;
-            let at = at as *mut Heap;
-            // SAFETY: fresh metadata of the right size and alignment.
-            unsafe { at.write(Heap { engine, classes }) };
-            self.heap.store(at, Ordering::Release);
+        if let Some(at) = Self::fresh(self.config) {
+            let order = (Ordering::AcqRel, Ordering::Acquire);
+            let set = { &self.heap }.compare_exchange(null_mut(), at, order.0, order.1);
+            if set.is_err() {
+                // SAFETY: written by `fresh`, known to nobody else; what it lies in goes with it.
+                drop(unsafe { at.read() });
+            }
         }
-        // SAFETY: set above or by another thread, and never freed.
+        // SAFETY: set above or by another thread, and never moved or freed.
         unsafe { self.heap.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// A new engine and its classes, in its own metadata.
+    fn fresh(config: EngineConfig) -> Option<*mut Heap> {
+        let engine = Engine::new(config).ok()?;
+        let classes = Kmalloc::new(&engine, config.policy).ok()?;
+        let at = engine.core.meta(size_of::<Heap>(), align_of::<Heap>())?;
+        let at = at as *mut Heap;
+        // SAFETY: fresh metadata of the right size and alignment.
+        unsafe { at.write(Heap { engine, classes }) };
+        Some(at)
     }
 
     /// Allocates; the flag tells that the memory is zero already.

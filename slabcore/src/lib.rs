@@ -1,11 +1,11 @@
 //! An instrumented slab allocator: SLUB's published designs as policies of one engine.
 //!
 //! # Glossary
-//! * **page**: 4096 bytes of the engine's reserved range; **run**: 2^order pages.
+//! * **page**: 4096 bytes of one of the engine's reserved **ranges**; **run**: 2^order pages.
 //! * **slab**: a run cut into **slots** of one size, each holding one **object**.
 //! * **descriptor**: what is known of a slab, out of band, at the index of its first page.
 //! * **word**: the 64 bits of a descriptor that hold its free list, counts and flags.
-//! * **cache**: slabs of one kind of object. **Engine**: a range and its caches.
+//! * **cache**: slabs of one kind of object. **Engine**: ranges and their caches.
 //! * **slot** (of a thread): a virtual processor; **row**: what a slot keeps of a cache.
 //! * **node**: slots and slabs that belong together; each has a list of **partial** slabs.
 //! * **frozen**: held by a slot. **Thawed**: held by nobody, to be found on a node's list
@@ -38,6 +38,8 @@
 //! 11. A row, its arrays and the lists of the slabs its slot holds change by a fast path, which
 //!     counts itself, or between `Row::change` and its end. Who reads them between two
 //!     equal stamps of the row has read one moment.
+//! 12. Outside of slow paths a row changes by one store, which comes last, so that it is
+//!     whole at any instruction (`fork.rs`).
 
 #![cfg_attr(loom, allow(missing_docs, dead_code))]
 
@@ -62,6 +64,8 @@ pub mod debug;
 pub mod dump;
 #[cfg(not(loom))]
 mod engine;
+#[cfg(not(loom))]
+mod fork;
 #[cfg(not(loom))]
 mod global;
 #[cfg(not(loom))]

@@ -68,9 +68,11 @@ impl Cx<'_> {
             return None;
         };
         self.inc(Stat::AllocSlab);
+        if core.hooks.is_some() || core.ctor.is_some() {
+            (0..objects).for_each(|object| core.construct(run.page, object, objects));
+        }
         let links = core.links(run.page);
         for object in 0..objects {
-            core.construct(run.page, object, objects);
             let last = object + 1 == objects;
             links.set(object, if last { NONE } else { object + 1 });
         }

@@ -69,6 +69,33 @@ pub(crate) fn enter() -> Option<u32> {
     }
 }
 
+/// This thread's slot, if it has one already.
+pub(crate) fn own() -> Option<u32> {
+    let slot = SLOT.get();
+    (slot != 0).then_some(slot)
+}
+
+/// The lock of the slots, for `fork`.
+pub(crate) fn lock() -> &'static Lock {
+    &SLOTS.lock
+}
+
+/// Slots that are dealt out: those not on the stack of free ones. Without the lock, some
+/// may be missing or free.
+pub(crate) fn dealt() -> impl Iterator<Item = u32> {
+    let mut free = [false; MAX_SLOTS as usize];
+    let mut at = SLOTS.free.load(Relaxed);
+    // Bounded, should the stack change meanwhile.
+    for _ in 0..MAX_SLOTS {
+        let Some(place) = free.get_mut(at as usize).filter(|_| at != 0) else {
+            break;
+        };
+        *place = true;
+        at = u32::from(SLOTS.below[at as usize].load(Relaxed));
+    }
+    (FIRST..used()).filter(move |slot| !free[*slot as usize])
+}
+
 /// Slots that have been used so far: their rows may hold something.
 pub(crate) fn used() -> u32 {
     SLOTS.next_unused.load(Relaxed)
@@ -124,7 +151,7 @@ fn acquire() -> Option<u32> {
     })
 }
 
-fn release(slot: u32) {
+pub(crate) fn release(slot: u32) {
     let _held = SLOTS.lock.lock();
     let free = SLOTS.free.load(Relaxed);
     SLOTS.below[slot as usize].store(free as u16, Relaxed);

@@ -159,14 +159,11 @@ impl Engine {
 
     fn add_occupancy(&self, caches: &mut [CacheSnapshot]) {
         let pages = &self.core.pages;
-        let mut page = 1;
-        while page < pages.frontier() {
+        for page in pages.heads() {
             let desc = pages.desc(page);
-            let (is, order) = unpack(desc.run.load(Relaxed));
-            let head = pages.head_entry(page).load(Relaxed) == page;
+            let (is, _) = unpack(desc.run.load(Relaxed));
             let cache = desc.cache.load(Relaxed);
-            if head
-                && is == state::SLAB
+            if is == state::SLAB
                 && let Some(cache) = caches.iter_mut().find(|of| of.id + 1 == cache)
             {
                 let word = desc.load();
@@ -183,7 +180,6 @@ impl Engine {
                 };
                 cache.occupancy[bucket.min(BUCKETS - 1)] += 1;
             }
-            page = page.saturating_add(if head { 1 << order.min(20) } else { 1 });
         }
     }
 }

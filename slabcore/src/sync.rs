@@ -48,6 +48,28 @@ mod lock {
             Guard(self)
         }
 
+        /// Waits for the lock and has it until [`Lock::release`].
+        pub(crate) fn keep(&self) {
+            std::mem::forget(self.lock());
+        }
+
+        /// As [`Lock::keep`], if the lock is free at this moment.
+        pub(crate) fn try_keep(&self) -> bool {
+            self.try_lock().map(std::mem::forget).is_some()
+        }
+
+        /// Ends [`Lock::keep`].
+        pub(crate) fn release(&self) {
+            drop(Guard(self));
+        }
+
+        /// Makes the lock free, whoever had it: a thread that is gone.
+        pub(crate) fn reset(&self) {
+            if self.0.load(Ordering::Relaxed) != FREE {
+                self.0.store(FREE, Ordering::Release);
+            }
+        }
+
         /// Takes the lock if it is free at this moment.
         #[inline]
         pub fn try_lock(&self) -> Option<Guard<'_>> {

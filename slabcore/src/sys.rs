@@ -17,6 +17,27 @@ pub fn map_lazy(bytes: usize) -> usize {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE)
 }
 
+/// As [`map_lazy`], but only to be read until [`commit`] makes parts of it writable.
+pub fn map_for_reading(bytes: usize) -> usize {
+    let at = map(bytes, libc::PROT_READ);
+    leave_out_of_dumps(at, bytes);
+    at
+}
+
+/// A debugger that writes a core file would else read all of it.
+fn leave_out_of_dumps(at: usize, bytes: usize) {
+    if at != 0 {
+        // SAFETY: a mapping of the caller's, just made; its contents stay as they are.
+        unsafe { libc::madvise(at as *mut _, bytes, libc::MADV_DONTDUMP) };
+    }
+}
+
+/// Asks for huge pages behind a range once it is used.
+pub fn prefer_huge_pages(at: usize, bytes: usize) {
+    // SAFETY: a mapping of the caller's, just made; its contents stay as they are.
+    unsafe { libc::madvise(at as *mut _, bytes, libc::MADV_HUGEPAGE) };
+}
+
 fn map(bytes: usize, protection: i32) -> usize {
     // SAFETY: a new private anonymous mapping at an address of the system's choice
     // aliases nothing.
@@ -57,13 +78,21 @@ pub fn reserve(bytes: usize, align: usize) -> usize {
             libc::munmap((at + bytes) as *mut _, after);
         }
     }
+    leave_out_of_dumps(at, bytes);
     at
 }
 
 /// Makes reserved pages usable; false when the system refuses.
 pub fn commit(at: usize, bytes: usize) -> bool {
-    // SAFETY: the caller owns the reserved range; widening access breaks no reference.
-    unsafe { libc::mprotect(at as *mut _, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0 }
+    // SAFETY: the caller owns the reserved range; widening access breaks no reference, and
+    // what is in core dumps is of no concern to the program.
+    unsafe {
+        if libc::mprotect(at as *mut _, bytes, libc::PROT_READ | libc::PROT_WRITE) != 0 {
+            return false;
+        }
+        libc::madvise(at as *mut _, bytes, libc::MADV_DODUMP);
+    }
+    true
 }
 
 /// Gives the memory behind committed pages back; they read as zeroes afterwards.

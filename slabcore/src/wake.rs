@@ -19,6 +19,11 @@ pub struct WakeQueue {
 }
 
 impl WakeQueue {
+    /// The lock, for `fork`.
+    pub(crate) fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
     /// Whether there is anything to look at. May be late, never wrong for long.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -1,9 +1,14 @@
 //! Memory of freed runs goes back to the system: at once, or when it was free for a while.
+//!
+//! What stays: runs in use, which are live objects' slabs, `min_partial` empty slabs of a
+//! node and cache, and what threads hold: arrays, the slab in hand and, under the hybrid
+//! policy, slabs of theirs that others have emptied, until the owner's next slow path, its
+//! end or a request to shrink that it follows. Addresses stay reserved.
 
 use super::Pages;
 use super::runs::{AGED, DIRTY, ORDERS};
 use crate::slab::{NIL, Table};
-use crate::sync::Ordering::Relaxed;
+use crate::sync::{Ordering, Ordering::Relaxed};
 use crate::sys::{self, PAGE};
 
 /// Runs given back between two looks at a list.
@@ -14,8 +19,10 @@ const AGED_AT_ONCE: usize = 256;
 pub enum Decommit {
     /// At once.
     Immediate,
-    /// When a run has been free for this many milliseconds, looked at when
-    /// another one is freed, and by `Engine::tick`.
+    /// When a run has been free for one to two times this many milliseconds. There is no
+    /// thread for it: the time is looked at when a run is freed and at every 64th slow
+    /// path of a thread, and by `Engine::tick`. A process that does nothing at all keeps
+    /// what it had when it went quiet.
     AfterMs(u64),
 }
 
@@ -29,6 +36,23 @@ impl Pages {
             0
         } else {
             DIRTY
+        }
+    }
+
+    /// Ticks if the time has come. No lock is held.
+    pub fn tick_if_due(&self) {
+        let Decommit::AfterMs(ms) = self.decommit else {
+            return;
+        };
+        let now = sys::coarse_ms();
+        let last = self.last_tick.load(Relaxed);
+        let due = now.saturating_sub(last) >= ms.max(1);
+        let won = |last| {
+            let set = { &self.last_tick }.compare_exchange(last, now, Ordering::AcqRel, Relaxed);
+            set.is_ok()
+        };
+        if due && won(last) {
+            self.tick();
         }
     }
 

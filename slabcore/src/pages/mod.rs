@@ -1,13 +1,17 @@
-//! Page runs: one reserved range of addresses, a descriptor and a map entry for each page.
+//! Page runs: ranges of addresses, a descriptor and a map entry for each page.
 //!
 //! Descriptors and map are out of band and touched lazily, so a pointer is
-//! classified without reading what it points to. Page 0 of the range is never
-//! handed out: index 0 means "none". How runs are found is in `runs`, how
-//! their memory goes back in `decommit`.
+//! classified without reading what it points to. How runs are found is in
+//! `runs`, how their memory goes back in `decommit`.
 //!
-//! It does not grow by further ranges: when the range is used up, allocation fails.
+//! One range is reserved when the engine is made, as large as was asked for or
+//! as the system grants, and with a limit on the process's addresses only a part
+//! of what that allows. When it is used up, further ones follow, as large as all
+//! before. Pages have consecutive numbers within a range; number 0 means "none".
+//! With one range a page's place is a sum; the others are looked for after it.
 
 mod decommit;
+mod range;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -16,24 +20,29 @@ pub use decommit::Decommit;
 pub use runs::{Run, state, unpack};
 
 use crate::slab::{Desc, NIL, Table};
-use crate::sync::{AtomicU32, AtomicU64, Lock, Ordering::Relaxed};
-use crate::sys::{self, HUGE, PAGE};
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Lock, Ordering, Ordering::Relaxed};
+use crate::sys::{self, PAGE};
+use range::Range;
 use runs::ORDERS;
 
-/// The smallest range worth having.
-const SMALLEST: usize = 16 << 20;
+/// Pages of the smallest range worth having: 16 MiB.
+const SMALLEST: u32 = 12;
+/// Pages of the largest one: 4 TiB.
+const LARGEST: u32 = 30;
+/// Ranges beside the first. Each is as large as all before, if the system grants it.
+const MORE: usize = 63;
+/// Part of the process's limit on addresses that one range takes at most.
+const SHARE: usize = 8;
 
-/// The range and what is known of its pages.
+/// The ranges and what is known of their pages.
 #[derive(Debug)]
 pub struct Pages {
-    base: usize,
-    count: u32,
-    descs: usize,
-    map: usize,
-    /// Protects free lists, frontier, `Desc::run`, `Desc::cache` and slab totals.
+    range: Range,
+    /// Addresses of further ranges, in the order of their page numbers; 0 ends them.
+    more: [AtomicUsize; MORE],
+    huge: bool,
+    /// Protects ranges, free lists, frontiers, `Desc::run`, `Desc::cache` and slab totals.
     pub lock: Lock,
-    frontier: AtomicU32,
-    committed: AtomicU32,
     /// Clean runs by order, then dirty ones: memory that is warm is used first.
     free: [AtomicU32; 2 * ORDERS],
     used: AtomicU64,
@@ -48,43 +57,28 @@ pub struct Pages {
 impl Table for Pages {
     #[inline]
     fn desc(&self, index: u32) -> &Desc {
-        debug_assert!(index < self.count);
-        // SAFETY: `descs` maps `pages` zeroed descriptors, valid as they are, for as long as
-        // `self` lives; indices come from descriptors and the map, which hold pages of the range.
-        unsafe { &*(self.descs as *const Desc).add(index as usize) }
+        let (range, page) = self.range_of(index);
+        range.desc(page)
     }
+}
+
+/// Order of the largest range of up to `bytes` that may be had under the process's limit.
+fn order_within(bytes: usize) -> u32 {
+    let share = sys::address_limit().map_or(usize::MAX, |limit| limit / SHARE);
+    let pages = (bytes.min(share) / PAGE).max(1);
+    pages.ilog2().clamp(SMALLEST, LARGEST)
 }
 
 impl Pages {
     /// Reserves a range of up to `bytes`; less when the system refuses, `None` below 16 MiB.
-    pub fn new(bytes: usize, limit: u64, decommit: Decommit) -> Option<Self> {
-        let mut bytes = bytes.clamp(SMALLEST, 1 << 43);
-        if let Some(limit) = sys::address_limit() {
-            bytes = bytes.min(limit / 2);
-        }
-        let mut bytes = 1 << bytes.max(SMALLEST).ilog2();
-        while bytes >= SMALLEST {
-            if let Some(pages) = Self::reserve(bytes, limit, decommit) {
-                return Some(pages);
-            }
-            bytes /= 2;
-        }
-        None
-    }
-
-    fn reserve(bytes: usize, limit: u64, decommit: Decommit) -> Option<Self> {
-        let pages = bytes / PAGE;
-        let base = sys::reserve(bytes, HUGE);
-        let descs = sys::map_lazy(pages * size_of::<Desc>());
-        let map = sys::map_lazy(pages * size_of::<u32>());
-        let made = Self {
-            base,
-            count: u32::try_from(pages).ok()?,
-            descs,
-            map,
+    pub fn new(bytes: usize, limit: u64, decommit: Decommit, huge_pages: bool) -> Option<Self> {
+        let orders = (SMALLEST..=order_within(bytes)).rev();
+        let range = { orders }.find_map(|order| Range::reserve(NIL, order, huge_pages))?;
+        Some(Self {
+            range,
+            more: [const { AtomicUsize::new(0) }; MORE],
+            huge: huge_pages,
             lock: Lock::new(),
-            frontier: AtomicU32::new((HUGE / PAGE) as u32),
-            committed: AtomicU32::new((HUGE / PAGE) as u32),
             free: [const { AtomicU32::new(NIL) }; 2 * ORDERS],
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
@@ -93,13 +87,35 @@ impl Pages {
             decommitted: AtomicU64::new(0),
             decommit,
             last_tick: AtomicU64::new(0),
-        };
-        if base != 0 && descs != 0 && map != 0 {
-            return Some(made);
+        })
+    }
+
+    /// Reserves one more range, for a run of 2^order pages at least. The page lock is held.
+    fn add_range(&self, order: u32) -> Option<&Range> {
+        let (mut total, mut end) = (0, 0);
+        for range in self.ranges() {
+            total += range.count as usize * PAGE;
+            end = range.end()?;
         }
-        // SAFETY: nothing of the new mappings is in use.
-        unsafe { made.release() };
-        None
+        let place = self.more.iter().find(|place| place.load(Relaxed) == 0)?;
+        let at = sys::map_lazy(size_of::<Range>());
+        let least = order.max(SMALLEST);
+        let mut orders = (least..=order_within(total).max(least)).rev();
+        let range = orders.find_map(|order| {
+            let first = end.checked_next_multiple_of(1u32.checked_shl(order)?)?;
+            first.checked_add(1 << order)?;
+            Range::reserve(first, order, self.huge)
+        });
+        let Some(range) = range.filter(|_| at != 0) else {
+            // SAFETY: our own mapping, or nothing, used by nobody.
+            unsafe { sys::unmap(at, size_of::<Range>()) };
+            return None;
+        };
+        // SAFETY: a fresh, page-aligned mapping, large enough; it lives until `release`.
+        unsafe { (at as *mut Range).write(range) };
+        place.store(at, Ordering::Release);
+        // SAFETY: just written.
+        Some(unsafe { &*(at as *const Range) })
     }
 
     /// Unmaps everything.
@@ -107,34 +123,87 @@ impl Pages {
     /// # Safety
     /// No object, descriptor or map entry is used any more.
     pub unsafe fn release(&self) {
-        // SAFETY: these are the mappings made in `reserve`, unused by the contract.
+        // SAFETY: by the contract; the ranges were made by `new` and `add_range`.
         unsafe {
-            sys::unmap(self.base, self.count as usize * PAGE);
-            sys::unmap(self.descs, self.count as usize * size_of::<Desc>());
-            sys::unmap(self.map, self.count as usize * size_of::<u32>());
+            self.range.release();
+            for place in &self.more {
+                let at = place.swap(0, Relaxed);
+                if at != 0 {
+                    (*(at as *const Range)).release();
+                    sys::unmap(at, size_of::<Range>());
+                }
+            }
         }
+    }
+
+    /// The ranges beside the first.
+    fn further(&self) -> impl Iterator<Item = &Range> {
+        let places = self.more.iter().map(|place| place.load(Ordering::Acquire));
+        // SAFETY: published by `add_range` after it was written; it lives until `release`.
+        { places.take_while(|at| *at != 0) }.map(|at| unsafe { &*(at as *const Range) })
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = &Range> {
+        std::iter::once(&self.range).chain(self.further())
+    }
+
+    /// The range that a page is of, and the page. What is no page becomes [`NIL`].
+    #[inline]
+    fn range_of(&self, page: u32) -> (&Range, u32) {
+        // As `has`, for the range that begins with 0.
+        if page < self.range.count {
+            return (&self.range, page);
+        }
+        self.further_of(page)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn further_of(&self, page: u32) -> (&Range, u32) {
+        let range = self.further().find(|range| range.has(page));
+        range.map_or((&self.range, NIL), |range| (range, page))
     }
 
     /// Address of a page.
     #[inline]
     pub fn address(&self, page: u32) -> usize {
-        self.base + page as usize * PAGE
+        let (range, page) = self.range_of(page);
+        range.address(page)
     }
 
-    /// The page of an address of the range.
+    /// The range that an address is in, and its page.
+    #[inline]
+    fn range_at(&self, address: usize) -> Option<(&Range, u32)> {
+        // As `Range::page_of`, for the range that begins with page 0.
+        let page = address.wrapping_sub(self.range.address(0)) / PAGE;
+        if page < self.range.count as usize {
+            return Some((&self.range, page as u32));
+        }
+        self.further_at(address)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn further_at(&self, address: usize) -> Option<(&Range, u32)> {
+        self.further()
+            .find_map(|range| Some((range, range.page_of(address)?)))
+    }
+
+    /// The page of an address of the engine.
     #[inline]
     pub fn page_of(&self, address: usize) -> Option<u32> {
-        let page = address.wrapping_sub(self.base) / PAGE;
-        (page < self.count as usize).then_some(page as u32)
+        self.range_at(address).map(|(_, page)| page)
     }
 
-    /// First page of the run that an address of the range is in; [`NIL`] if in none.
-    ///
-    /// The address must be of the range.
+    /// First page of the run that an address is in, [`NIL`] if in none, and how far the
+    /// address is into the run.
     #[inline]
-    pub fn head_of(&self, address: usize) -> u32 {
-        self.head_entry(((address - self.base) / PAGE) as u32)
-            .load(Relaxed)
+    pub fn run_of(&self, address: usize) -> (u32, usize) {
+        let Some((range, page)) = self.range_at(address) else {
+            return (NIL, 0);
+        };
+        let head = range.head_entry(page).load(Relaxed);
+        (head, address.wrapping_sub(range.address(head)))
     }
 
     /// Bytes of the run that begins at a page.
@@ -145,21 +214,31 @@ impl Pages {
     /// The map entry of a page.
     #[inline]
     pub fn head_entry(&self, page: u32) -> &AtomicU32 {
-        debug_assert!(page < self.count);
-        // SAFETY: `map` maps one zeroed entry for each page, and `page` is of the range.
-        unsafe { &*(self.map as *const AtomicU32).add(page as usize) }
+        let (range, page) = self.range_of(page);
+        range.head_entry(page)
     }
 
-    /// Pages from 0 to here have been handed out at some time.
+    /// Pages from here on have never been handed out.
     pub fn frontier(&self) -> u32 {
-        self.frontier.load(Relaxed)
+        self.ranges().last().map_or(0, Range::frontier)
+    }
+
+    /// First pages of all runs that are handed out, in rising order, while runs come and go.
+    pub fn heads(&self) -> impl Iterator<Item = u32> + '_ {
+        self.ranges().flat_map(Range::heads)
+    }
+
+    /// Ranges that have been reserved.
+    pub fn nr_ranges(&self) -> usize {
+        self.ranges().count()
     }
 
     /// Bytes reserved, in use, highest in use, and given back so far.
     pub fn bytes(&self) -> [u64; 4] {
         let of = |n: &AtomicU64| n.load(Relaxed) * PAGE as u64;
+        let reserved = self.ranges().map(|range| u64::from(range.count));
         [
-            u64::from(self.count) * PAGE as u64,
+            reserved.sum::<u64>() * PAGE as u64,
             of(&self.used),
             of(&self.peak),
             of(&self.decommitted),

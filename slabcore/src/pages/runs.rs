@@ -5,12 +5,13 @@
 
 use super::{Decommit, Pages};
 use crate::slab::{NIL, Table};
-use crate::sync::{AtomicU32, Guard, Ordering, Ordering::Relaxed};
-use crate::sys::{self, HUGE, PAGE};
+use crate::sync::{AtomicU32, Guard, Ordering::Relaxed};
+use crate::sys::{HUGE, PAGE};
 
 /// Orders of runs: up to 2^(ORDERS-1) pages.
 pub(super) const ORDERS: usize = 24;
-const HUGE_ORDER: u32 = (HUGE / PAGE).trailing_zeros();
+/// Order of a huge page.
+pub(super) const HUGE_ORDER: u32 = (HUGE / PAGE).trailing_zeros();
 
 /// States of a run, in the low byte of `Desc::run`.
 pub mod state {
@@ -92,18 +93,7 @@ impl Pages {
             .store(self.used.load(Relaxed) - u64::from(count), Relaxed);
         self.put(&held, page, order, dirty);
         drop(held);
-        if let Decommit::AfterMs(ms) = self.decommit {
-            let now = sys::coarse_ms();
-            let last = self.last_tick.load(Relaxed);
-            if now.saturating_sub(last) >= ms.max(1)
-                && self
-                    .last_tick
-                    .compare_exchange(last, now, Ordering::AcqRel, Relaxed)
-                    .is_ok()
-            {
-                self.tick();
-            }
-        }
+        self.tick_if_due();
     }
 
     pub(super) fn list(&self, order: u32, flags: u32) -> &AtomicU32 {
@@ -139,23 +129,12 @@ impl Pages {
     /// Adds fresh pages for a run of `order` to the lists.
     fn grow(&self, held: &Guard<'_>, order: u32) {
         let order = order.max(HUGE_ORDER);
-        let size = 1u32 << order;
-        let frontier = self.frontier();
-        let Some(page) = frontier.checked_next_multiple_of(size) else {
+        let grown = self.ranges().find_map(|range| range.grow(order));
+        let grown = grown.or_else(|| self.add_range(order)?.grow(order));
+        let Some((mut gap, page)) = grown else {
             return;
         };
-        let Some(end) = page.checked_add(size).filter(|end| *end <= self.count) else {
-            return;
-        };
-        let committed = self.committed.load(Relaxed);
-        let bytes = (end - committed) as usize * PAGE;
-        if !sys::commit(self.address(committed), bytes) {
-            return;
-        }
-        self.committed.store(end, Relaxed);
-        self.frontier.store(end, Relaxed);
         // What alignment skipped is free too, in the largest aligned pieces.
-        let mut gap = frontier;
         while gap < page {
             let order = gap.trailing_zeros().min((page - gap).ilog2());
             self.put(held, gap, order, 0);
@@ -166,9 +145,10 @@ impl Pages {
 
     /// Frees a run to the lists, merged with free buddies.
     pub(super) fn put(&self, held: &Guard<'_>, mut page: u32, mut order: u32, mut dirty: u32) {
-        while (order as usize) < ORDERS - 1 {
+        let (range, _) = self.range_of(page);
+        while order < range.order().min(ORDERS as u32 - 1) {
             let buddy = page ^ (1 << order);
-            if buddy >= self.frontier() {
+            if buddy >= range.frontier() {
                 break;
             }
             let run = self.desc(buddy).run.load(Relaxed);

@@ -35,7 +35,7 @@ pub(crate) fn free(core: &CacheCore, hooks: &dyn DebugHooks, address: usize) {
     hooks.begin(&mut op);
     match core.find_place(address) {
         Ok((slab, object)) => with_slot(core, |cx| debug_free(cx, slab, object, &mut op)),
-        Err(place) => hooks.on_bad_free(address, place, &mut op),
+        Err(place) => with_slot(core, |_| hooks.on_bad_free(address, place, &mut op)),
     }
     hooks.end(&mut op);
 }
@@ -210,10 +210,7 @@ impl CacheCore {
     /// Slab and index of a pointer, or what it is instead.
     fn find_place(&self, address: usize) -> Result<(u32, u16), Misplaced> {
         let pages = &self.engine.pages;
-        if pages.page_of(address).is_none() {
-            return Err(Misplaced::Foreign);
-        }
-        let slab = pages.head_of(address);
+        let (slab, offset) = pages.run_of(address);
         let owner = self.desc(slab).cache.load(Relaxed);
         if slab == NIL || owner == 0 {
             return Err(Misplaced::Foreign);
@@ -222,7 +219,7 @@ impl CacheCore {
             return Err(Misplaced::OtherCache(self.slab_ref(slab)));
         }
         let size = self.size as usize;
-        let offset = (address - pages.address(slab)).checked_sub(self.object_offset as usize);
+        let offset = offset.checked_sub(self.object_offset as usize);
         offset
             .filter(|offset| offset.is_multiple_of(size))
             .map(|offset| offset / size)

@@ -13,15 +13,12 @@ use crate::sync::Ordering::Relaxed;
 /// Calls `each` for every slab that the page map says is the cache's.
 fn each_slab(core: &CacheCore, mut each: impl FnMut(u32)) {
     let pages = &core.engine.pages;
-    let mut page = 1;
-    while page < pages.frontier() {
+    for page in pages.heads() {
         let desc = pages.desc(page);
-        let (is, order) = unpack(desc.run.load(Relaxed));
-        let head = pages.head_entry(page).load(Relaxed) == page;
-        if head && is == state::SLAB && desc.cache.load(Relaxed) == core.id + 1 {
+        let (is, _) = unpack(desc.run.load(Relaxed));
+        if is == state::SLAB && desc.cache.load(Relaxed) == core.id + 1 {
             each(page);
         }
-        page = page.saturating_add(if head { 1 << order.min(20) } else { 1 });
     }
 }
 

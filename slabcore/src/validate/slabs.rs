@@ -121,15 +121,11 @@ pub(super) fn check_barn(core: &CacheCore, node: usize, found: &mut Validation) 
 /// Checks every slab of the engine: map, counts, list.
 pub(super) fn check_all(engine: &EngineCore, caches: &[&CacheCore], found: &mut Validation) {
     let pages = &engine.pages;
-    let mut page = 1;
-    while page < pages.frontier() {
-        let (is, order) = unpack(pages.desc(page).run.load(Relaxed));
-        let head = pages.head_entry(page).load(Relaxed) == page;
-        if head && is == state::SLAB {
+    for page in pages.heads() {
+        if unpack(pages.desc(page).run.load(Relaxed)).0 == state::SLAB {
             found.slabs += 1;
             check_slab(engine, caches, page, found);
         }
-        page = page.saturating_add(if head { 1 << order.min(20) } else { 1 });
     }
     for core in caches {
         check_slab_count(engine, core, found);
@@ -188,14 +184,11 @@ fn check_shape(engine: &EngineCore, core: &CacheCore, slab: u32, word: Word) -> 
 fn check_slab_count(engine: &EngineCore, core: &CacheCore, found: &mut Validation) {
     let pages = &engine.pages;
     let _held = pages.lock.lock();
-    let (mut page, mut n) = (1, 0);
-    while page < pages.frontier() {
-        let desc = pages.desc(page);
-        let (is, order) = unpack(desc.run.load(Relaxed));
-        let head = pages.head_entry(page).load(Relaxed) == page;
-        n += u64::from(head && is == state::SLAB && desc.cache.load(Relaxed) == core.id + 1);
-        page = page.saturating_add(if head { 1 << order.min(20) } else { 1 });
-    }
+    let is_slab = |page: &u32| {
+        let desc = pages.desc(*page);
+        unpack(desc.run.load(Relaxed)).0 == state::SLAB && desc.cache.load(Relaxed) == core.id + 1
+    };
+    let n = pages.heads().filter(is_slab).count() as u64;
     let slabs = |part: &crate::core::NodePart| part.node.nr_slabs.load(Relaxed);
     let counted: u64 = core.nodes.iter().map(slabs).sum();
     if n != counted {

@@ -1,0 +1,233 @@
+//! Fork: the child may use every engine at once, whatever other threads were doing.
+//!
+//! Handlers of `pthread_atfork`, registered with the first slot or engine:
+//! * before: no thread exits, validates or makes an engine (registry); threads
+//!   at the entry of slow paths wait, those inside are waited for, but not for
+//!   long, since they may wait for something that the forking thread has; then
+//!   every lock is taken, in the order of `engine.rs`;
+//! * after, in parent and child: every lock is released. A lock that another
+//!   thread held at the fork is so never held in the child.
+//!
+//! In the child the other threads are gone at some instruction each. What they
+//! wrote before it is there, in their order (x86-64; the system copies pages
+//! while they are write-protected). So for each of their slots the child asks
+//! [`INSIDE`]: outside of slow paths a row changes by one store that comes last
+//! (the array's count, the list's head), so it is whole, and is flushed as if the
+//! thread had ended. A slot caught inside a slow path is **lost**: its rows may be
+//! torn, nobody looks at them again, and its slot is not used again. What it held,
+//! two arrays and its slabs, stays in use for ever in the child; destroying such
+//! a cache tells of the objects and keeps the memory. Objects that threads had in
+//! their hands are in use, too, as the child's program must expect.
+//!
+//! The flush waits for the child's first slow path, so that a child that runs
+//! another program at once copies nothing. Not for `vfork`, or `clone` called
+//! directly, which run no handlers. A run that is being given back to the system
+//! by another thread is not found again in the child.
+
+use crate::core::CacheCore;
+use crate::engine::{self, EngineCore};
+use crate::slot::{self, MAX_SLOTS};
+use crate::sync::{AtomicU32, Lock, Ordering, Ordering::Relaxed};
+use std::sync::atomic::compiler_fence;
+use std::time::Duration;
+
+/// Nothing special.
+const CALM: u32 = 0;
+/// A thread is forking: stay out of slow paths if possible.
+const FORKING: u32 = 1;
+/// This is a child, and the slots of threads that are gone wait to be flushed.
+const CHILD: u32 = 2;
+
+static STATE: AtomicU32 = AtomicU32::new(CALM);
+
+/// Waits of this length, and how many at most.
+const WAIT: Duration = Duration::from_micros(50);
+const WAITS: u32 = 400;
+
+/// Marks a lost slot.
+const LOST: u32 = u32::MAX;
+
+/// Slow paths of a thread from one look at the time to the next.
+const LOOK_AT_TIME: u32 = 64;
+
+/// How many slow paths a slot's thread is in (a constructor may use other caches), or
+/// [`LOST`]; and how many it has been in.
+#[repr(align(64))]
+struct Inside(AtomicU32, AtomicU32);
+
+static INSIDE: [Inside; MAX_SLOTS as usize] =
+    [const { Inside(AtomicU32::new(0), AtomicU32::new(0)) }; MAX_SLOTS as usize];
+
+fn inside(slot: u32) -> &'static AtomicU32 {
+    &INSIDE[slot as usize % INSIDE.len()].0
+}
+
+/// A thread is in a slow path while it has this.
+pub(crate) struct SlowPath(u32);
+
+impl SlowPath {
+    /// Enters; `slot` is the calling thread's own.
+    #[inline]
+    pub fn enter(slot: u32) -> Self {
+        let depth = inside(slot).load(Relaxed);
+        inside(slot).store(depth + 1, Relaxed);
+        // Nothing of the slow path is written before. On x86-64 that costs nothing.
+        compiler_fence(Ordering::SeqCst);
+        if STATE.load(Relaxed) != CALM {
+            return Self::enter_later(slot, depth);
+        }
+        Self(slot)
+    }
+
+    #[cold]
+    fn enter_later(slot: u32, depth: u32) -> Self {
+        inside(slot).store(depth, Relaxed);
+        if STATE.load(Relaxed) == CHILD {
+            engine::with_registry(|| ());
+        }
+        // Who is inside already is waited for, so must not wait.
+        let mut waits = if depth == 0 { WAITS } else { 0 };
+        while waits > 0 && STATE.load(Relaxed) == FORKING {
+            std::thread::sleep(WAIT);
+            waits -= 1;
+        }
+        inside(slot).store(depth + 1, Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        Self(slot)
+    }
+}
+
+impl Drop for SlowPath {
+    #[inline]
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        let depth = inside(self.0).load(Relaxed);
+        inside(self.0).store(depth - 1, Relaxed);
+    }
+}
+
+/// Counts a slow path; tells whether it is time to look at the time.
+#[inline]
+pub(crate) fn time_to_look(slot: u32) -> bool {
+    let count = &INSIDE[slot as usize % INSIDE.len()].1;
+    let now = count.load(Relaxed).wrapping_add(1);
+    count.store(now, Relaxed);
+    now.is_multiple_of(LOOK_AT_TIME)
+}
+
+/// Whether a slot's rows are torn and must be left alone.
+pub(crate) fn is_lost(slot: u32) -> bool {
+    inside(slot).load(Relaxed) == LOST
+}
+
+/// Registers the handlers, once. No lock is held.
+pub(crate) fn register() {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    if ASKED.swap(1, Ordering::AcqRel) == 0 {
+        // SAFETY: the handlers are functions of this program; without memory for them the
+        // child is as it would be without this module.
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    }
+}
+
+extern "C" fn before() {
+    engine::registry_lock().keep();
+    recover_held();
+    STATE.store(FORKING, Ordering::SeqCst);
+    let own = slot::own();
+    let mut waits = WAITS;
+    let others = |slot: &u32| {
+        Some(*slot) != own && !matches!(inside(*slot).load(Ordering::Acquire), 0 | LOST)
+    };
+    while waits > 0 && slot::dealt().any(|slot| others(&slot)) {
+        std::thread::sleep(WAIT);
+        waits -= 1;
+    }
+    slot::lock().keep();
+    keep_outer_locks();
+    each_lock(own, Lock::keep);
+}
+
+/// A constructor may use another cache, or make one, in any order, with the first one's
+/// shared row locked. So takes the locks of tables and shared rows all or none.
+fn keep_outer_locks() {
+    loop {
+        let Some(held) = outer_locks().position(|lock| !lock.try_keep()) else {
+            return;
+        };
+        outer_locks().take(held).for_each(Lock::release);
+        std::thread::sleep(WAIT);
+    }
+}
+
+/// Caches come and go under their table's lock, which is before them here.
+fn outer_locks() -> impl Iterator<Item = &'static Lock> {
+    engine::registered().flat_map(|engine| {
+        let shared = engine.caches().map(|cache| &cache.shared);
+        std::iter::once(&engine.table_lock).chain(shared)
+    })
+}
+
+fn caches() -> impl Iterator<Item = &'static CacheCore> {
+    engine::registered().flat_map(EngineCore::caches)
+}
+
+/// All locks but those of the registry, slots, tables and shared rows.
+fn each_lock(own: Option<u32>, each: impl Fn(&Lock)) {
+    for engine in engine::registered() {
+        for cache in engine.caches() {
+            // Others' wake queues: the child resets them.
+            if let Some(own) = own
+                && cache.row(own).cap.load(Relaxed) != 0
+            {
+                each(cache.row(own).queue.0.lock());
+            }
+            for part in &cache.nodes {
+                each(&part.node.list_lock);
+                each(part.barn.lock());
+            }
+            each(&cache.pool_lock);
+        }
+        each(&engine.pages.lock);
+        each(engine.meta_lock());
+    }
+}
+
+fn release_all() {
+    each_lock(slot::own(), Lock::release);
+    outer_locks().for_each(Lock::release);
+    slot::lock().release();
+}
+
+extern "C" fn in_parent() {
+    release_all();
+    STATE.store(CALM, Ordering::SeqCst);
+    engine::registry_lock().release();
+}
+
+extern "C" fn in_child() {
+    release_all();
+    STATE.store(CHILD, Ordering::SeqCst);
+    engine::registry_lock().release();
+}
+
+/// Flushes the slots of threads that are gone, in a child. The registry lock is held.
+pub(crate) fn recover_held() {
+    if STATE.load(Relaxed) != CHILD {
+        return;
+    }
+    // Allocations of this thread meanwhile must not come here again.
+    STATE.store(CALM, Ordering::SeqCst);
+    let own = slot::own();
+    for slot in slot::dealt().filter(|slot| Some(*slot) != own && !is_lost(*slot)) {
+        let whole = inside(slot).load(Relaxed) == 0 && cfg!(target_arch = "x86_64");
+        if !whole {
+            inside(slot).store(LOST, Relaxed);
+        }
+        caches().for_each(|cache| cache.row(slot).queue.0.lock().reset());
+        if whole {
+            engine::flush_slot_held(slot);
+            slot::release(slot);
+        }
+    }
+}
