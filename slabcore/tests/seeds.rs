@@ -5,7 +5,7 @@
 //! about time only. `cargo test --test seeds -- --nocapture` prints them.
 #![cfg(not(loom))]
 // Helpers of tests fail by panicking.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::needless_for_each)]
 
 use slabcore::stats::{Counters, Stat};
 use slabcore::{
