@@ -63,7 +63,7 @@ fn of(engine: &Engine, cache: &Cache) -> CacheSnapshot {
 }
 
 fn held(cache: &CacheSnapshot) -> u64 {
-    cache.slabs * 4096 << cache.order
+    (cache.slabs * 4096) << cache.order
 }
 
 /// Messages on their way: `depth` are queued, and each round sends a burst and receives one.
