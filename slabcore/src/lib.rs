@@ -38,6 +38,9 @@
 //! 11. A row, its arrays and the lists of the slabs its slot holds change by a fast path, which
 //!     counts itself, or between `Row::change` and its end. Who reads them between two
 //!     equal stamps of the row has read one moment.
+//! 12. Who takes objects out of a word writes to them after a release fence; who reads links
+//!     without a lock believes them only if, after an acquire fence, the word is the same. So a
+//!     word changes, too, before a slab's memory goes.
 
 #![cfg_attr(loom, allow(missing_docs, dead_code))]
 
