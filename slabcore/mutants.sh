@@ -1,5 +1,5 @@
 #!/bin/sh
-# Breaks the engine in one place after the other and expects a loom model to fail each time.
+# Breaks the engine in one place after the other and expects a model to fail each time.
 # It works on a copy of the sources. Prints one line for each mutant; fails if one survives.
 # usage: slabcore/mutants.sh [NAME FILTER]
 set -eu
@@ -9,9 +9,14 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 git ls-files -z --cached --others --exclude-standard | tar --null -cf - -T - | tar -xf - -C "$copy"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/mutants"
-export RUSTFLAGS="--cfg loom -A warnings" CARGO_PROFILE_RELEASE_LTO=off \
+export CARGO_PROFILE_RELEASE_LTO=off \
     CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 survivors=0
+# The models: loom's, or the random schedules of shuttle.
+with() {
+    models=$1
+    export RUSTFLAGS="--cfg $1 -A warnings"
+}
 
 # mutant NAME FILE PERL-SUBSTITUTION MODELS
 mutant() {
@@ -23,23 +28,24 @@ mutant() {
         echo "$1: does not apply to $2" >&2
         exit 2
     fi
-    if ! (cd "$copy" && cargo test --quiet --locked -p slabctl-slabcore --release --test loom \
+    if ! (cd "$copy" && cargo test --quiet --locked -p slabctl-slabcore --release --test "$models" \
         --no-run >"$copy/build" 2>&1); then
         cat "$copy/build" >&2
         exit 2
     fi
     # A model may also find no end; then it is stopped, and that is a failure of it.
     if (cd "$copy" && timeout 120 cargo test --quiet --locked -p slabctl-slabcore --release \
-        --test loom "$4" >"$copy/out" 2>&1); then
+        --test "$models" "$4" >"$copy/out" 2>&1); then
         echo "SURVIVED $1 ($4)"
         survivors=$((survivors + 1))
     else
-        caught=$(sed -n 's/^    \([a-z]*::[a-z_]*\)$/\1/p' "$copy/out" | sort -u | tr '\n' ' ')
+        caught=$(sed -n 's/^    \([a-z_:]*\)$/\1/p' "$copy/out" | sort -u | tr '\n' ' ')
         echo "caught   $1: ${caught:-$4 (aborted)}"
     fi
     cp "$copy/kept" "$copy/$file"
 }
 
+with loom
 # The slab word.
 mutant tag-stands-still slab.rs 's/\.wrapping_add\(TAG\)//' validate
 mutant word-change-relaxed slab.rs 's/Ordering::AcqRel, Ordering::Relaxed/Ordering::Relaxed, Ordering::Relaxed/' slab
@@ -63,8 +69,18 @@ mutant sheaf-given-twice barn.rs 's/len\.store\(n, Relaxed\);//' barn
 # Validation.
 mutant reader-without-fence slab.rs 's/fence\(Ordering::Acquire\);//' validate
 mutant taker-without-fence slab.rs 's/(after the word: see `still`\.\s*)fence\(Ordering::Release\);/$1/' validate
-mutant new-life-without-fence slab.rs 's/(Ordering::Release\);\s*)fence\(Ordering::Release\);(\s*\}\s*\/\/\/ One attempt)/$1$2/' validate
+mutant new-life-without-fence slab.rs 's/(Ordering::Release\);\s*)fence\(Ordering::Release\);(\s*\}\s*\/\/\/ Empties)/$1$2/' validate
 mutant mark-before-the-word node.rs 's/on_node\.store\(1, Release\)/on_node.store(1, Relaxed)/' validate
 mutant discards-without-a-word slab.rs 's/self\.reset\(Word::taken\(self\.load\(\)\.objects\(\), true\)\);//' validate
 mutant believes-what-moved walk.rs 's/desc\.still\(word\)\.then_some\(seen\)/Some(seen)/' validate
+# What only the whole engine shows: its policies' own order of things.
+with shuttle
+export SLABCORE_SCHEDULES=2000
+mutant forgets-the-last-link policy/hybrid.rs 's/cx\.core\.links\(slab\)\.set\(run\.tail, head\);//' ''
+mutant gives-up-with-owner policy/hybrid.rs 's/cx\.row\.queue\.0\.give_up\(&cx\.core\.engine\.pages, slab\);//' ''
+mutant lists-frozen-slabs policy/cpu_slab.rs 's/cx\.deactivate\(slab, None\);/cx.put_down(slab, cx.core.desc(slab).load());/' ''
+mutant barn-forgets-count policy/sheaves.rs 's/row\.main\.store\(empty, Relaxed\);\s*row\.n\.store\(0, Relaxed\);/row.main.store(empty, Relaxed);/' ''
+mutant debug-free-without-lock policy/debug.rs 's/(cx\.add\(Stat::AtomicOps, 3\);\s*let held = )node\.list_lock\.lock\(\);(\s*\/\/ An object)/let other = crate::sync::Lock::new(); $1other.lock();$2/' ''
+mutant walks-what-moved walk.rs 's/desc\.still\(word\)\.then_some\(seen\)/Some(seen)/' validation
+mutant exits-without-flush slot.rs 's/crate::engine::flush_slot\(slot\);//' ''
 [ "$survivors" -eq 0 ]

@@ -40,6 +40,9 @@
 //!     equal stamps of the row has read one moment.
 //! 12. Outside of slow paths a row changes by one store, which comes last, so that it is
 //!     whole at any instruction (`fork.rs`).
+//! 13. Who takes objects out of a word writes to them after a release fence; who reads links
+//!     without a lock believes them only if, after an acquire fence, the word is the same. So a
+//!     word changes, too, before a slab's memory goes.
 
 #![cfg_attr(loom, allow(missing_docs, dead_code))]
 

@@ -9,9 +9,11 @@
 //! Threads beyond [`MAX_SLOTS`], and threads whose slot is gone because they
 //! are ending, share the row [`SHARED`] of each cache under that cache's lock.
 
+mod tls;
+
+use self::tls::State;
 use crate::row::Row;
 use crate::sync::{AtomicU32, Lock, Ordering::Relaxed};
-use std::cell::Cell;
 use std::sync::atomic::AtomicU16;
 
 /// Slots of a process, counting the empty and the shared one.
@@ -19,23 +21,6 @@ pub const MAX_SLOTS: u32 = 2048;
 /// The slot of threads that have none.
 pub const SHARED: u32 = 1;
 const FIRST: u32 = 2;
-
-thread_local! {
-    // No destructor: the key below sees to thread exit.
-    static OFFSET: Cell<usize> = const { Cell::new(0) };
-    static SLOT: Cell<u32> = const { Cell::new(0) };
-    static STATE: Cell<State> = const { Cell::new(State::New) };
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    New,
-    /// Between asking for a slot and having it; an allocation in between is shared.
-    Asking,
-    Owner,
-    /// Ended, or no slot was left.
-    Without,
-}
 
 /// Slots given back, as a stack; protected by `lock`.
 struct Slots {
@@ -57,13 +42,13 @@ static SLOTS: Slots = Slots {
 /// Byte offset of this thread's rows; 0 if it has no slot.
 #[inline(always)]
 pub(crate) fn offset() -> usize {
-    OFFSET.get()
+    tls::offset()
 }
 
 /// This thread's slot, given at the first call; `None` if it must use [`SHARED`].
 #[inline]
 pub(crate) fn enter() -> Option<u32> {
-    match SLOT.get() {
+    match tls::slot() {
         0 => ask(),
         slot => Some(slot),
     }
@@ -103,28 +88,26 @@ pub(crate) fn used() -> u32 {
 
 #[cold]
 fn ask() -> Option<u32> {
-    if STATE.get() != State::New {
+    if tls::state() != State::New {
         return None;
     }
-    STATE.set(State::Asking);
+    tls::set_state(State::Asking);
     let slot = acquire();
     // Setting the key may allocate, if this process's malloc is ours.
     let armed = slot.is_some_and(|slot| {
-        let key = SLOTS.key.load(Relaxed) - 1;
-        // SAFETY: the key exists since `acquire`; the value is a number, never dereferenced.
-        unsafe { libc::pthread_setspecific(key, slot as usize as *const _) == 0 }
+        // The key exists since `acquire`.
+        tls::arm(SLOTS.key.load(Relaxed) - 1, slot)
     });
     if !armed {
         if let Some(slot) = slot {
             release(slot);
         }
-        STATE.set(State::Without);
+        tls::set_state(State::Without);
         return None;
     }
     let slot = slot?;
-    STATE.set(State::Owner);
-    SLOT.set(slot);
-    OFFSET.set(slot as usize * size_of::<Row>());
+    tls::set_state(State::Owner);
+    tls::set_slot(slot, slot as usize * size_of::<Row>());
     Some(slot)
 }
 
@@ -163,10 +146,12 @@ pub(crate) fn release(slot: u32) {
 /// Runs after the destructors of Rust's thread-locals. What later destructors
 /// of other keys allocate or free goes through the shared row.
 extern "C" fn on_exit(slot: *mut libc::c_void) {
-    OFFSET.set(0);
-    SLOT.set(0);
-    STATE.set(State::Without);
-    let slot = slot as usize as u32;
+    tls::set_slot(0, 0);
+    tls::set_state(State::Without);
+    give_back(slot as usize as u32);
+}
+
+fn give_back(slot: u32) {
     crate::engine::flush_slot(slot);
     release(slot);
 }

@@ -1,4 +1,5 @@
-//! Atomics and the one lock of the crate; `cfg(loom)` swaps both for loom's.
+//! Atomics and the one lock of the crate; `cfg(loom)` swaps both for loom's, `cfg(shuttle)`
+//! for ones at which threads are switched.
 //!
 //! The lock is a futex word of which zero means free, so that it may lie in
 //! freshly mapped memory. It allocates nothing, knows no poisoning and starts
@@ -6,15 +7,21 @@
 
 pub use std::sync::atomic::Ordering;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize, fence};
 
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize, fence};
 
+#[cfg(shuttle)]
+mod scheduled;
+#[cfg(shuttle)]
+pub use scheduled::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Guard, Lock, fence};
+
+#[cfg(not(shuttle))]
 pub use lock::{Guard, Lock};
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod lock {
     use super::{AtomicU32, Ordering};
 
@@ -159,7 +166,7 @@ mod lock {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

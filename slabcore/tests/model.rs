@@ -8,8 +8,9 @@
 )]
 
 use proptest::prelude::*;
-use slabcore::validate::Fault;
-use slabcore::{Address, Cache, CacheBuilder, Decommit, Engine, EngineConfig, Policy, SlabAlloc};
+use slabcore::{
+    Address, Cache, CacheBuilder, Decommit, Engine, EngineConfig, Leak, Policy, SlabAlloc,
+};
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
@@ -22,6 +23,9 @@ enum Op {
     Bulk(usize),
     Shrink,
     Elsewhere(usize),
+    FromElsewhere(usize),
+    Limit(bool),
+    MinPartial(u32),
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -32,23 +36,37 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         2 => (1usize..200).prop_map(Op::Bulk),
         1 => Just(Op::Shrink),
         1 => (1usize..100).prop_map(Op::Elsewhere),
+        1 => (1usize..100).prop_map(Op::FromElsewhere),
+        1 => any::<bool>().prop_map(Op::Limit),
+        1 => (0u32..6).prop_map(Op::MinPartial),
     ];
     prop::collection::vec(op, 1..60)
 }
+
+/// What a constructor leaves in each byte of a free object.
+const BUILT: u8 = 0xc7;
 
 /// Live objects by address, with the byte that fills them.
 struct Model {
     live: BTreeMap<usize, u8>,
     size: usize,
     serial: u8,
+    built: bool,
+    /// An allocation was refused because memory was short.
+    refused: bool,
 }
 
 impl Model {
     fn took(&mut self, object: NonNull<u8>) {
         let at = object.as_ptr() as usize;
-        self.serial = self.serial.wrapping_add(37);
         // SAFETY: the object is new and `size` bytes large.
-        unsafe { object.as_ptr().write_bytes(self.serial, self.size) };
+        let bytes = unsafe { std::slice::from_raw_parts_mut(at as *mut u8, self.size) };
+        if self.built {
+            let kept = &bytes[..constructed(self.size)];
+            assert!(kept.iter().all(|byte| *byte == BUILT), "as constructed");
+        }
+        self.serial = self.serial.wrapping_add(37);
+        bytes.fill(self.serial);
         if let Some((below, _)) = self.live.range(..=at).next_back() {
             assert!(below + self.size <= at, "overlap or handed out twice");
         }
@@ -63,9 +81,19 @@ impl Model {
         let key = *self.live.keys().nth(at.checked_rem(n)?)?;
         let fill = self.live.remove(&key)?;
         // SAFETY: the object is live, and filled by `took`.
-        let bytes = unsafe { std::slice::from_raw_parts(key as *const u8, self.size) };
+        let bytes = unsafe { std::slice::from_raw_parts_mut(key as *mut u8, self.size) };
         assert!(bytes.iter().all(|byte| *byte == fill), "contents kept");
+        if self.built {
+            bytes.fill(BUILT);
+        }
         NonNull::new(key as *mut u8)
+    }
+
+    fn alloc(&mut self, cache: &Cache) {
+        match cache.alloc() {
+            Some(object) => self.took(object),
+            None => self.refused = true,
+        }
     }
 }
 
@@ -74,15 +102,57 @@ fn free(cache: &Cache, object: NonNull<u8>) {
     unsafe { cache.free(object) };
 }
 
-fn run(cache: &Cache, ops: &[Op]) -> Model {
+fn bulk(cache: &Cache, model: &mut Model, n: usize) {
+    let mut out = vec![std::ptr::null_mut(); n];
+    let got = cache.alloc_bulk(&mut out);
+    model.refused |= got < n;
+    let (keep, back) = out[..got].split_at(got / 2);
+    keep.iter()
+        .for_each(|object| model.took(NonNull::new(*object).unwrap()));
+    // SAFETY: these were allocated just now.
+    unsafe { cache.free_bulk(back) };
+}
+
+/// A constructor of objects of `size` bytes: it is told nothing, so there are a few.
+fn construct(size: usize) -> fn(*mut u8) {
+    fn fill<const BYTES: usize>(object: *mut u8) {
+        // SAFETY: the objects have at least that many bytes.
+        unsafe { object.write_bytes(BUILT, BYTES) };
+    }
+    match size {
+        2048.. => fill::<2048>,
+        512.. => fill::<512>,
+        64.. => fill::<64>,
+        8.. => fill::<8>,
+        _ => fill::<1>,
+    }
+}
+
+/// Bytes that the constructor fills.
+fn constructed(size: usize) -> usize {
+    [2048, 512, 64, 8]
+        .into_iter()
+        .find(|n| size >= *n)
+        .unwrap_or(1)
+}
+
+/// Runs work on a thread that ends.
+fn elsewhere<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap())
+}
+
+/// Runs the operations, in turn on each of the handles, which share one cache.
+fn run(engine: &Engine, handles: &[&Cache], built: bool, ops: &[Op]) -> Model {
     let mut model = Model {
         live: BTreeMap::new(),
-        size: cache.object_size(),
+        size: handles[0].object_size(),
         serial: 0,
+        built,
+        refused: false,
     };
-    for op in ops {
+    for (op, cache) in ops.iter().zip(handles.iter().copied().cycle()) {
         match *op {
-            Op::Alloc(n) => (0..n).for_each(|_| model.took(cache.alloc().unwrap())),
+            Op::Alloc(n) => (0..n).for_each(|_| model.alloc(cache)),
             Op::Free(at) => {
                 if let Some(object) = model.pick(at) {
                     free(cache, object);
@@ -96,30 +166,32 @@ fn run(cache: &Cache, ops: &[Op]) -> Model {
                     free(cache, object);
                 }
             }
-            Op::Bulk(n) => {
-                let mut out = vec![std::ptr::null_mut(); n];
-                assert_eq!(cache.alloc_bulk(&mut out), n);
-                let (keep, back) = out.split_at(n / 2);
-                keep.iter()
-                    .for_each(|object| model.took(NonNull::new(*object).unwrap()));
-                // SAFETY: these were allocated just now.
-                unsafe { cache.free_bulk(back) };
-            }
+            Op::Bulk(n) => bulk(cache, &mut model, n),
             Op::Shrink => cache.shrink(),
             Op::Elsewhere(n) => {
                 let objects: Vec<_> = (0..n).filter_map(|i| model.pick(i * 3)).collect();
                 let addresses: Vec<_> = objects.iter().map(|o| o.as_ptr() as usize).collect();
-                std::thread::scope(|scope| {
-                    scope.spawn(|| {
-                        for at in &addresses {
-                            free(cache, NonNull::new(*at as *mut u8).unwrap());
-                        }
-                    });
+                elsewhere(|| {
+                    for at in addresses {
+                        free(cache, NonNull::new(at as *mut u8).unwrap());
+                    }
                 });
             }
+            Op::FromElsewhere(n) => {
+                let got: Vec<_> = elsewhere(|| {
+                    let objects = (0..n).map_while(|_| cache.alloc());
+                    objects.map(|object| object.as_ptr() as usize).collect()
+                });
+                model.refused |= got.len() < n;
+                got.iter()
+                    .for_each(|at| model.took(NonNull::new(*at as *mut u8).unwrap()));
+            }
+            Op::Limit(on) => engine.set_limit(if on { engine.snapshot().used } else { u64::MAX }),
+            Op::MinPartial(slabs) => cache.set_min_partial(slabs),
         }
         assert_eq!(cache.counters().live(), model.live.len() as u64);
     }
+    engine.set_limit(u64::MAX);
     model
 }
 
@@ -139,17 +211,24 @@ proptest! {
     #[test]
     fn all_policies_behave_alike(
         ops in ops(), size in 1usize..3000, nodes in 1usize..3, min_partial in 0u32..6,
+        built: bool, leak: bool,
     ) {
         let engine = engine(nodes);
         let mut counts = vec![];
         for policy in Policy::ALL {
             let layout = Layout::from_size_align(size, 8).unwrap();
-            let cache = CacheBuilder::new(&engine, policy.name(), layout)
-                .policy(policy)
-                .min_partial(min_partial)
-                .build()
-                .unwrap();
-            let mut model = run(&cache, &ops);
+            let make = |name| {
+                let builder = CacheBuilder::new(&engine, name, layout)
+                    .policy(policy)
+                    .min_partial(min_partial)
+                    .merge(true);
+                if built { builder.ctor(construct(size)) } else { builder }.build().unwrap()
+            };
+            // Two handles on one cache, unless constructed objects keep them apart.
+            let (cache, twin) = (make(policy.name()), make("twin"));
+            prop_assert_eq!(cache.id() == twin.id(), !built);
+            let handles = [&cache, if built { &cache } else { &twin }];
+            let mut model = run(&engine, &handles, built, &ops);
             let validation = engine.validate();
             prop_assert_eq!(validation.findings, vec![]);
             prop_assert_eq!(validation.unchecked, 0);
@@ -160,14 +239,24 @@ proptest! {
             prop_assert!(of_cache.total_objects >= of_cache.objects_taken);
             prop_assert_eq!(of_cache.occupancy.iter().sum::<u64>(), of_cache.slabs);
             let counters = cache.counters();
-            counts.push((counters.allocs(), counters.frees()));
+            if !model.refused {
+                counts.push((counters.allocs(), counters.frees()));
+            }
+            prop_assert_eq!(twin.destroy(), Ok(()));
+            if leak && !model.live.is_empty() {
+                let objects = model.live.len() as u64;
+                prop_assert_eq!(cache.destroy(), Err(Leak { objects }));
+                continue;
+            }
             while let Some(object) = model.pick(0) {
                 free(&cache, object);
             }
             prop_assert_eq!(cache.destroy(), Ok(()));
         }
         prop_assert!(counts.windows(2).all(|two| two[0] == two[1]));
-        prop_assert_eq!(engine.snapshot().used, 0);
+        if !leak {
+            prop_assert_eq!(engine.snapshot().used, 0);
+        }
     }
 
     #[test]
@@ -310,57 +399,4 @@ fn merged_caches_share_slabs_until_the_last_is_gone() {
     free(&b, object);
     assert_eq!(b.destroy(), Ok(()));
     assert_eq!(engine.snapshot().caches, []);
-}
-
-#[test]
-fn a_damaged_link_is_found_named_and_located() {
-    let engine = engine(1);
-    let cache = CacheBuilder::new(&engine, "hurt", Layout::new::<[u64; 8]>())
-        .policy(Policy::Sheaves)
-        .build()
-        .unwrap();
-    let objects: Vec<_> = (0..200).map(|_| cache.alloc().unwrap()).collect();
-    objects.iter().for_each(|object| free(&cache, *object));
-    cache.shrink();
-    let kept: Vec<_> = (0..70).map(|_| cache.alloc().unwrap()).collect();
-    kept.iter().for_each(|object| free(&cache, *object));
-    assert_eq!(engine.validate().findings, []);
-    let hurt = |value: u16, at: NonNull<u8>| {
-        // SAFETY: the memory stays mapped; writing to it is the fault to be found.
-        let before = unsafe { at.cast::<u16>().read() };
-        // SAFETY: as above.
-        unsafe { at.cast::<u16>().write(value) };
-        let findings = engine.validate().findings;
-        // SAFETY: as above.
-        unsafe { at.cast::<u16>().write(before) };
-        findings
-    };
-    // A free object of a listed slab: the last of a slab that is half used.
-    let victim = kept
-        .iter()
-        .map(|object| object.as_ptr() as usize | 0xfff)
-        .map(|end| NonNull::new((end - 63 - 64) as *mut u8).unwrap())
-        .find(|at| !hurt(60_000, *at).is_empty())
-        .unwrap();
-    let faults: Vec<_> = hurt(60_000, victim).iter().map(|f| f.fault).collect();
-    assert!(
-        faults
-            .iter()
-            .any(|f| matches!(f, Fault::BadLink { link: 60_000, .. }))
-    );
-    let own = (victim.as_ptr() as usize & 0xfff) as u16 / 64;
-    let found = hurt(own, victim);
-    let slab = victim.as_ptr() as usize & !0xfff;
-    assert!(
-        found
-            .iter()
-            .any(|f| f.fault == Fault::Cycle { object: own } && f.slab == slab)
-    );
-    let found = hurt(0xffff, victim);
-    assert!(
-        found
-            .iter()
-            .any(|f| matches!(f.fault, Fault::FreeCount { .. }))
-    );
-    assert_eq!(engine.validate().findings, []);
 }

@@ -5,7 +5,7 @@
 //! about time only. `cargo test --test seeds -- --nocapture` prints them.
 #![cfg(not(loom))]
 // Helpers of tests fail by panicking.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::needless_for_each)]
 
 use slabcore::stats::{Counters, Stat};
 use slabcore::{
@@ -63,7 +63,7 @@ fn of(engine: &Engine, cache: &Cache) -> CacheSnapshot {
 }
 
 fn held(cache: &CacheSnapshot) -> u64 {
-    cache.slabs * 4096 << cache.order
+    (cache.slabs * 4096) << cache.order
 }
 
 /// Messages on their way: `depth` are queued, and each round sends a burst and receives one.

@@ -8,6 +8,7 @@
 //! else's and may be a slice; a live one is read through [`super::raw`] only.
 
 use core::fmt::{self, Write};
+use core::sync::atomic::AtomicU64 as RealU64;
 
 use super::check::{LinkRule, check_and_restore};
 use super::depot::StackDepot;
@@ -83,9 +84,9 @@ impl fmt::Debug for DebugCache {
 }
 
 /// The words of a depot at an address.
-fn region(at: usize) -> &'static [AtomicU64] {
+fn region(at: usize) -> &'static [RealU64] {
     // SAFETY: zeroed metadata of that size, kept as long as the engine and used as atomics only.
-    unsafe { std::slice::from_raw_parts(at as *const AtomicU64, DEPOT_BYTES / size_of::<u64>()) }
+    unsafe { std::slice::from_raw_parts(at as *const RealU64, DEPOT_BYTES / size_of::<u64>()) }
 }
 
 /// The stacks of an engine; the caller holds the table lock.
