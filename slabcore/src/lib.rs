@@ -63,6 +63,8 @@ pub mod dump;
 #[cfg(not(loom))]
 mod engine;
 #[cfg(not(loom))]
+pub mod finding;
+#[cfg(not(loom))]
 mod global;
 #[cfg(not(loom))]
 pub mod hooks;

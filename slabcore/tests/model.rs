@@ -342,7 +342,7 @@ fn a_damaged_link_is_found_named_and_located() {
         .map(|end| NonNull::new((end - 63 - 64) as *mut u8).unwrap())
         .find(|at| !hurt(60_000, *at).is_empty())
         .unwrap();
-    let faults: Vec<_> = hurt(60_000, victim).iter().map(|f| f.fault).collect();
+    let faults: Vec<_> = hurt(60_000, victim).iter().map(|f| f.kind).collect();
     assert!(
         faults
             .iter()
@@ -354,13 +354,13 @@ fn a_damaged_link_is_found_named_and_located() {
     assert!(
         found
             .iter()
-            .any(|f| f.fault == Fault::Cycle { object: own } && f.slab == slab)
+            .any(|f| f.kind == Fault::Cycle { object: own } && f.slab == Some(slab))
     );
     let found = hurt(0xffff, victim);
     assert!(
         found
             .iter()
-            .any(|f| matches!(f.fault, Fault::FreeCount { .. }))
+            .any(|f| matches!(f.kind, Fault::FreeCount { .. }))
     );
     assert_eq!(engine.validate().findings, []);
 }

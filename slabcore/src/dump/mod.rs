@@ -15,7 +15,8 @@
 mod marks;
 mod slab;
 
-pub(crate) use marks::Marks;
+pub(crate) use marks::{Marks, wanted};
+pub(crate) use slab::own_list;
 
 use crate::cache::Cache;
 use crate::core::{CacheCore, Path};
@@ -68,6 +69,22 @@ pub enum State {
     Quarantined,
     /// It changed while it was looked at, or is in two places.
     Unknown,
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self::Allocated => f.write_str("allocated"),
+            Self::Free => f.write_str("in its slab's list"),
+            Self::Remote => f.write_str("in its held slab's list"),
+            Self::Own { slot } => write!(f, "in slot {slot}'s own list"),
+            Self::Main { slot } => write!(f, "in slot {slot}'s main array"),
+            Self::Spare { slot } => write!(f, "in slot {slot}'s spare array"),
+            Self::Barn { node } => write!(f, "in node {node}'s barn"),
+            Self::Quarantined => f.write_str("out of use"),
+            Self::Unknown => f.write_str("nobody knows where"),
+        }
+    }
 }
 
 /// Who has a slab.
@@ -383,7 +400,7 @@ impl Dumper {
 
     /// Takes the room for the marks and slabs of a cache. No lock is held.
     fn make_room(&mut self, walk: &Walk, objects: usize) {
-        let wanted = engine::with_registry(|| self.core(walk).map(marks::wanted));
+        let wanted = engine::with_registry(|| self.core(walk).map(wanted));
         if let Some(wanted) = wanted {
             self.marks.reserve(wanted);
         }

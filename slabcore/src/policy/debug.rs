@@ -35,7 +35,7 @@ pub(crate) fn free(core: &CacheCore, hooks: &dyn DebugHooks, address: usize) {
     hooks.begin(&mut op);
     match core.find_place(address) {
         Ok((slab, object)) => with_slot(core, |cx| debug_free(cx, slab, object, &mut op)),
-        Err(place) => hooks.on_bad_free(address, place, &mut op),
+        Err(place) => hooks.on_bad_free(core.id, address, place, &mut op),
     }
     hooks.end(&mut op);
 }
@@ -112,7 +112,7 @@ pub(crate) fn debug_free(cx: Cx<'_>, slab: u32, object: u16, op: &mut Operation)
         drop(held);
         if let Some(hooks) = core.hooks {
             let address = core.address(slab, object) + core.object_offset as usize;
-            hooks.on_bad_free(address, Misplaced::Foreign, op);
+            hooks.on_bad_free(core.id, address, Misplaced::Foreign, op);
         }
         return;
     };
@@ -178,6 +178,7 @@ impl CacheCore {
         let desc = self.desc(slab);
         let word = desc.load();
         SlabRef {
+            cache: self.id,
             address: self.engine.pages.address(slab),
             bytes: self.engine.pages.run_bytes(slab),
             objects: word.objects(),
