@@ -264,12 +264,16 @@ pub(crate) fn is_entry(start: usize) -> bool {
 
 /// Runs an operation for this thread's slot, or for the shared one under its lock.
 pub(crate) fn with_slot<R>(core: &CacheCore, work: impl FnOnce(Cx<'_>) -> R) -> R {
-    let (_held, cx) = match slot::enter() {
+    let (held, cx) = match slot::enter() {
         Some(slot) => (None, Cx::new(core, slot)),
         None => (Some(core.shared.lock()), Cx::new(core, slot::SHARED)),
     };
-    let _changing = cx.row.change();
-    work(cx)
+    let changing = cx.row.change();
+    let result = work(cx);
+    drop(changing);
+    drop(held);
+    core.report_broken();
+    result
 }
 
 impl Cx<'_> {

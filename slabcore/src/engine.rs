@@ -20,6 +20,7 @@ const META_CHUNK: usize = 256 << 10;
 
 /// How an engine is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct EngineConfig {
     /// Bytes of addresses to reserve; less is taken when the system refuses.
     pub reserve: usize,
@@ -39,7 +40,11 @@ pub struct EngineConfig {
     pub debug: Option<&'static str>,
     /// Allocations until one fails in a debug cache with the flag `A`; 0 is never.
     pub fail_every: u32,
-    /// Where reports of debug caches go.
+    /// Whether caches that do not say harden their free lists.
+    pub harden_freelist: bool,
+    /// Whether caches that do not say hand a new slab's objects out in random order.
+    pub randomise_freelist: bool,
+    /// Where reports go.
     pub report: Report,
     /// What happens after a report.
     pub on_fault: OnFault,
@@ -64,6 +69,8 @@ impl EngineConfig {
             cpus: 0,
             debug: None,
             fail_every: 0,
+            harden_freelist: false,
+            randomise_freelist: false,
             report: Report::Stderr,
             on_fault: OnFault::Quarantine,
         }

@@ -67,6 +67,8 @@ pub mod finding;
 #[cfg(not(loom))]
 mod global;
 #[cfg(not(loom))]
+mod harden;
+#[cfg(not(loom))]
 pub mod hooks;
 #[cfg(not(loom))]
 mod large;

@@ -112,7 +112,7 @@ impl SlabDump {
     /// Follows both lists; false where one leads astray.
     fn lists(&mut self, core: &CacheCore, slab: u32, word: Word) -> bool {
         let objects = word.objects();
-        let links = core.links(slab);
+        let links = core.links_to_see(slab);
         let sound = follow(&links, word.head(), objects, word.free(), &mut self.chain);
         let (head, most) = own_of(core, slab, self.holder);
         let own = follow(&links, head, objects, most, &mut self.own);

@@ -59,10 +59,10 @@ pub(crate) fn debug_alloc(cx: Cx<'_>, requested: usize, op: &mut Operation) -> u
         if slab == NIL {
             drop(held);
             // A new slab calls the constructor, so not under the lock.
-            let Some((slab, _)) = cx.new_slab() else {
+            let Some((slab, all)) = cx.new_slab() else {
                 return 0;
             };
-            cx.deactivate_new(slab);
+            cx.deactivate_new(slab, all);
             continue;
         }
         if !core.head_is_good(slab) {
@@ -157,13 +157,7 @@ pub(crate) fn debug_free(cx: Cx<'_>, slab: u32, object: u16, op: &mut Operation)
 
 impl Cx<'_> {
     /// Lists a new slab with all its objects.
-    fn deactivate_new(self, slab: u32) {
-        let objects = self.core.desc(slab).load().objects();
-        let all = Chain {
-            head: 0,
-            tail: objects - 1,
-            len: objects,
-        };
+    fn deactivate_new(self, slab: u32, all: Chain) {
         let word = self.core.desc(slab).thaw(&self.core.links(slab), Some(all));
         debug_assert_eq!(word.inuse(), 0);
         let node = &self.core.part_of(slab).node;

@@ -85,7 +85,7 @@ fn look_at_slab(core: &CacheCore, slab: u32, marked: &[(usize, State)], marks: &
     };
     let (mut at, len, slot) = own_list(core, slab, marks);
     let own_place = State::Own { slot };
-    let links = core.links(slab);
+    let links = core.links_to_see(slab);
     let mut own = Seen::new();
     for _ in 0..len {
         if at >= word.objects() {

@@ -23,7 +23,7 @@ pub(super) fn check_word(
     word: Word,
     seen: &mut Seen,
 ) -> Result<(), Fault> {
-    walk(&core.links(slab), word, seen).map_err(|broken| match broken {
+    walk(&core.links_to_see(slab), word, seen).map_err(|broken| match broken {
         Broken::Counts => Fault::Counts {
             inuse: word.inuse(),
             objects: word.objects(),
