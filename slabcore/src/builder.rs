@@ -9,6 +9,7 @@ use crate::debug::cache::DebugCache;
 use crate::debug::flags::{DebugFlags, DebugOptions};
 use crate::debug::layout::LayoutSpec;
 use crate::engine::{Engine, Error, MAX_CACHES};
+use crate::guarded;
 use crate::harden::{self, Hard};
 use crate::hooks::DebugHooks;
 use crate::order::{OrderParams, calculate_order, order_of};
@@ -19,6 +20,7 @@ use std::alloc::Layout;
 
 /// Describes a cache to be made.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct CacheBuilder<'a> {
     engine: &'a Engine,
     name: &'a str,
@@ -85,7 +87,7 @@ impl<'a> CacheBuilder<'a> {
     }
 
     /// Whether links of free objects are stored so that damage shows, as the kernel's
-    /// `CONFIG_SLAB_FREELIST_HARDENED`. It costs about a nanosecond for each link used.
+    /// `CONFIG_SLAB_FREELIST_HARDENED`. It costs a multiplication for each link used.
     #[must_use]
     pub const fn harden_freelist(mut self, on: bool) -> Self {
         self.harden = on;
@@ -392,6 +394,8 @@ impl<'a> CacheBuilder<'a> {
             ctor: self.ctor,
             hooks: self.hooks,
             hard: (self.harden && self.hooks.is_none()).then(Hard::new),
+            sampled: self.hooks.is_none()
+                && guarded::takes(self.engine.core, self.layout.size(), self.layout.align()),
             sequence: None,
             seed: 0,
             mergeable,

@@ -3,6 +3,7 @@
 use crate::core::{CacheCore, Cx};
 use crate::debug::operation::Operation;
 use crate::engine::{self, Engine};
+use crate::guarded;
 use crate::policy::{self, cpu_slab};
 use crate::row::Row;
 use crate::slot;
@@ -31,9 +32,11 @@ pub struct Leak {
 
 impl Cache {
     pub(crate) fn of(core: &'static CacheCore) -> Self {
+        // A sampled cache has no fast path: its handles see rows that stay empty.
+        let blind = core.engine.guarded.filter(|_| core.sampled);
         Self {
             core,
-            rows: core.rows,
+            rows: blind.map_or(core.rows, |pool| pool.blind_rows),
         }
     }
 
@@ -218,6 +221,11 @@ fn alloc_slow(core: &CacheCore) -> usize {
         return policy::debug::alloc(core, hooks, core.object_size as usize);
     }
     with_slot(core, |cx| {
+        if core.sampled
+            && let Some(object) = guarded::alloc(core, cx)
+        {
+            return object;
+        }
         cx.follow_shrink();
         match cx.pop() {
             // The shared row has no other fast path.
@@ -236,6 +244,12 @@ fn free_slow(core: &CacheCore, object: usize) {
     if let Some(hooks) = core.hooks {
         policy::debug::free(core, hooks, object);
         return;
+    }
+    if core.sampled
+        && let Some(pool) = core.engine.guarded
+        && pool.owns(object)
+    {
+        return guarded::free(core, pool, object);
     }
     with_slot(core, |cx| {
         cx.follow_shrink();
@@ -310,8 +324,9 @@ impl CacheCore {
         }
         drop(table);
         let mut op = Operation::new();
+        let guarded = engine.guarded.map_or(0, |pool| pool.live(self.id));
         let result = engine::with_registry(|| {
-            if self.flush_everything() == 0 {
+            if self.flush_everything() == 0 && guarded == 0 {
                 // SAFETY: no handle is left, no slab refers to the cache, and threads that end,
                 // snapshots and validation look at it under the registry lock only.
                 unsafe { sys::unmap(self.rows, Self::rows_bytes()) };
@@ -359,6 +374,9 @@ impl Engine {
         let (cache, exact) = match self.classify(object.as_ptr()) {
             engine::Address::Slab { cache, offset, .. } => (cache, offset == 0),
             engine::Address::Tail { cache, .. } => (cache, false),
+            engine::Address::Guarded { cache, start, .. } => {
+                (cache, start == object.as_ptr() as usize)
+            }
             _ => return false,
         };
         let Some(core) = self.core.cache(cache) else {

@@ -57,6 +57,8 @@ pub(crate) struct CacheCore {
     pub sequence: Option<&'static [u16]>,
     pub seed: u64,
     pub mergeable: bool,
+    /// Some of its objects are guarded.
+    pub sampled: bool,
     /// Address of the rows, one for each slot.
     pub rows: usize,
     pub min_partial: AtomicU32,

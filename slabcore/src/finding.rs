@@ -99,6 +99,8 @@ pub enum Fault {
         /// The pointer.
         pointer: usize,
     },
+    /// Bytes beside a sampled object were overwritten.
+    Guarded,
     /// The cache ended with objects of this slab in use.
     Remaining {
         /// How many.
@@ -251,6 +253,7 @@ impl Fault {
             Self::InvalidPointer { .. } => "invalid-pointer",
             Self::OutsideSlab { .. } => "outside-slab",
             Self::OtherCache { .. } => "other-cache",
+            Self::Guarded => "guarded",
             Self::Remaining { .. } => "remaining",
         }
     }
@@ -322,6 +325,7 @@ impl fmt::Display for Fault {
             Self::OtherCache { pointer } => {
                 write!(f, "0x{pointer:x} was freed, which is of another cache")
             }
+            Self::Guarded => f.write_str("bytes beside a sampled object were overwritten"),
             Self::Remaining { objects } => {
                 write!(f, "the cache ended with {objects} objects in use")
             }

@@ -202,6 +202,11 @@ impl Operation {
         };
     }
 
+    /// The stack, innermost frame first.
+    pub fn frames(&self) -> &[usize] {
+        self.frames.get(..self.nr_frames).unwrap_or(&[])
+    }
+
     /// The text to write to, and the frames.
     pub(super) fn parts(&mut self) -> (&mut Text, &[usize], &mut Scratch) {
         let frames = self.frames.get(..self.nr_frames).unwrap_or(&[]);

@@ -211,6 +211,8 @@ pub struct Totals {
     pub quarantined: u64,
     /// Not known.
     pub unknown: u64,
+    /// Sampled objects on pages of their own, which are in no slab.
+    pub guarded: u64,
     /// Objects in use by the counters.
     pub counted: u64,
     /// All of it is of one moment, or nothing changed meanwhile.
@@ -391,7 +393,10 @@ impl Dumper {
                 core.path == Path::Debug || self.marks.still(core)
             })
         });
-        totals.exact = settled && still && !walk.moved && totals.allocated == totals.counted;
+        let guarded = engine.guarded.map_or(0, |pool| pool.live(id));
+        totals.guarded = guarded;
+        totals.exact =
+            settled && still && !walk.moved && totals.allocated + guarded == totals.counted;
         match visit(Visit::End(totals)) {
             Next::Stop => Next::Stop,
             _ => Next::On,
