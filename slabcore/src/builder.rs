@@ -9,6 +9,8 @@ use crate::debug::cache::DebugCache;
 use crate::debug::flags::{DebugFlags, DebugOptions};
 use crate::debug::layout::LayoutSpec;
 use crate::engine::{Engine, Error, MAX_CACHES};
+use crate::guarded;
+use crate::harden::{self, Hard};
 use crate::hooks::DebugHooks;
 use crate::order::{OrderParams, calculate_order, order_of};
 use crate::policy::Policy;
@@ -18,6 +20,7 @@ use std::alloc::Layout;
 
 /// Describes a cache to be made.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct CacheBuilder<'a> {
     engine: &'a Engine,
     name: &'a str,
@@ -34,6 +37,8 @@ pub struct CacheBuilder<'a> {
     hooks: Option<&'static dyn DebugHooks>,
     flags: Option<DebugFlags>,
     kmalloc: bool,
+    harden: bool,
+    randomise: bool,
 }
 
 /// By size of the slot: from 4096, 1024, 256 bytes on, and below.
@@ -76,7 +81,25 @@ impl<'a> CacheBuilder<'a> {
             hooks: None,
             flags: None,
             kmalloc: false,
+            harden: engine.core.config.harden_freelist,
+            randomise: engine.core.config.randomise_freelist,
         }
+    }
+
+    /// Whether links of free objects are stored so that damage shows, as the kernel's
+    /// `CONFIG_SLAB_FREELIST_HARDENED`. It costs a multiplication for each link used.
+    #[must_use]
+    pub const fn harden_freelist(mut self, on: bool) -> Self {
+        self.harden = on;
+        self
+    }
+
+    /// Whether the objects of a new slab are handed out in random order, as the kernel's
+    /// `CONFIG_SLAB_FREELIST_RANDOM`.
+    #[must_use]
+    pub const fn randomise_freelist(mut self, on: bool) -> Self {
+        self.randomise = on;
+        self
     }
 
     /// The policy.
@@ -281,7 +304,11 @@ impl<'a> CacheBuilder<'a> {
         if rows == 0 {
             return Err(Error::NoMemory);
         }
-        let core = self.core(&geometry, id, name, rows, mergeable);
+        let mut core = self.core(&geometry, id, name, rows, mergeable);
+        if self.randomise {
+            core.sequence = harden::sequence(engine, geometry.objects);
+            core.seed = harden::random();
+        }
         let entry = engine.entry(id);
         // SAFETY: no cache is present under this id, so nobody reads the entry; the table lock
         // keeps others from choosing it. The entry stays mapped while the engine lives, and the
@@ -310,6 +337,8 @@ impl<'a> CacheBuilder<'a> {
     fn twin(&self, geometry: &Geometry) -> Option<&'static CacheCore> {
         self.engine.core.caches().find(|core| {
             core.mergeable
+                && core.hard.is_some() == self.harden
+                && core.sequence.is_some() == self.randomise
                 && core.path == Path::Policy(self.policy)
                 && core.size as usize == geometry.size
                 && core.order == geometry.order
@@ -364,6 +393,11 @@ impl<'a> CacheBuilder<'a> {
             add_to_tail: self.add_to_tail,
             ctor: self.ctor,
             hooks: self.hooks,
+            hard: (self.harden && self.hooks.is_none()).then(Hard::new),
+            sampled: self.hooks.is_none()
+                && guarded::takes(self.engine.core, self.layout.size(), self.layout.align()),
+            sequence: None,
+            seed: 0,
             mergeable,
             rows,
             min_partial: AtomicU32::new(

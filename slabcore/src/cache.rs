@@ -4,6 +4,7 @@ use crate::core::{CacheCore, Cx};
 use crate::debug::operation::Operation;
 use crate::engine::{self, Engine};
 use crate::fork::{self, SlowPath};
+use crate::guarded;
 use crate::policy::{self, cpu_slab};
 use crate::row::Row;
 use crate::slot;
@@ -32,9 +33,11 @@ pub struct Leak {
 
 impl Cache {
     pub(crate) fn of(core: &'static CacheCore) -> Self {
+        // A sampled cache has no fast path: its handles see rows that stay empty.
+        let blind = core.engine.guarded.filter(|_| core.sampled);
         Self {
             core,
-            rows: core.rows,
+            rows: blind.map_or(core.rows, |pool| pool.blind_rows),
         }
     }
 
@@ -219,6 +222,11 @@ fn alloc_slow(core: &CacheCore) -> usize {
         return policy::debug::alloc(core, hooks, core.object_size as usize);
     }
     with_slot(core, |cx| {
+        if core.sampled
+            && let Some(object) = guarded::alloc(core, cx)
+        {
+            return object;
+        }
         cx.follow_shrink();
         match cx.pop() {
             // The shared row has no other fast path.
@@ -237,6 +245,12 @@ fn free_slow(core: &CacheCore, object: usize) {
     if let Some(hooks) = core.hooks {
         policy::debug::free(core, hooks, object);
         return;
+    }
+    if core.sampled
+        && let Some(pool) = core.engine.guarded
+        && pool.owns(object)
+    {
+        return guarded::free(core, pool, object);
     }
     with_slot(core, |cx| {
         cx.follow_shrink();
@@ -270,12 +284,16 @@ pub(crate) fn with_slot<R>(core: &CacheCore, work: impl FnOnce(Cx<'_>) -> R) -> 
         core.engine.pages.tick_if_due();
     }
     let _inside = slot.map(SlowPath::enter);
-    let (_held, cx) = match slot {
+    let (held, cx) = match slot {
         Some(slot) => (None, Cx::new(core, slot)),
         None => (Some(core.shared.lock()), Cx::new(core, slot::SHARED)),
     };
-    let _changing = cx.row.change();
-    work(cx)
+    let changing = cx.row.change();
+    let result = work(cx);
+    drop(changing);
+    drop(held);
+    core.report_broken();
+    result
 }
 
 impl Cx<'_> {
@@ -312,8 +330,9 @@ impl CacheCore {
         }
         drop(table);
         let mut op = Operation::new();
+        let guarded = engine.guarded.map_or(0, |pool| pool.live(self.id));
         let result = engine::with_registry(|| {
-            if self.flush_everything() == 0 {
+            if self.flush_everything() == 0 && guarded == 0 {
                 // SAFETY: no handle is left, no slab refers to the cache, and threads that end,
                 // snapshots and validation look at it under the registry lock only.
                 unsafe { sys::unmap(self.rows, Self::rows_bytes()) };
@@ -361,6 +380,9 @@ impl Engine {
         let (cache, exact) = match self.classify(object.as_ptr()) {
             engine::Address::Slab { cache, offset, .. } => (cache, offset == 0),
             engine::Address::Tail { cache, .. } => (cache, false),
+            engine::Address::Guarded { cache, start, .. } => {
+                (cache, start == object.as_ptr() as usize)
+            }
             _ => return false,
         };
         let Some(core) = self.core.cache(cache) else {

@@ -2,6 +2,7 @@
 
 use crate::barn::Barn;
 use crate::engine::EngineCore;
+use crate::harden::Hard;
 use crate::hooks::DebugHooks;
 use crate::node::Node;
 use crate::policy::Policy;
@@ -50,7 +51,14 @@ pub(crate) struct CacheCore {
     pub add_to_tail: bool,
     pub ctor: Option<fn(*mut u8)>,
     pub hooks: Option<&'static dyn DebugHooks>,
+    /// The secret of its links, if they are hardened.
+    pub hard: Option<Hard>,
+    /// The order of a new slab's objects, if it is random, and where slabs begin in it.
+    pub sequence: Option<&'static [u16]>,
+    pub seed: u64,
     pub mergeable: bool,
+    /// Some of its objects are guarded.
+    pub sampled: bool,
     /// Address of the rows, one for each slot.
     pub rows: usize,
     pub min_partial: AtomicU32,
@@ -89,10 +97,15 @@ impl CacheCore {
     }
 
     #[inline]
-    pub fn links(&self, slab: u32) -> ObjectLinks {
+    pub fn links(&self, slab: u32) -> ObjectLinks<'_> {
+        self.links_at(self.engine.pages.address(slab))
+    }
+
+    /// The same for looking only: what is damaged is not reported.
+    pub fn links_to_see(&self, slab: u32) -> ObjectLinks<'_> {
         ObjectLinks {
-            at: self.engine.pages.address(slab) + self.link as usize,
-            size: self.size as usize,
+            see: true,
+            ..self.links(slab)
         }
     }
 
@@ -104,10 +117,13 @@ impl CacheCore {
 
     /// Links of the slab in hand of a row, which begins at `base`.
     #[inline]
-    pub fn links_at(&self, base: usize) -> ObjectLinks {
+    pub fn links_at(&self, base: usize) -> ObjectLinks<'_> {
         ObjectLinks {
             at: base + self.link as usize,
             size: self.size as usize,
+            hard: self.hard.as_ref(),
+            objects: self.objects,
+            see: false,
         }
     }
 
@@ -130,31 +146,51 @@ impl CacheCore {
 /// A link is a 16-bit index, read and written atomically because validation
 /// may look at it at any time. Only links of free objects are used.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ObjectLinks {
+pub(crate) struct ObjectLinks<'c> {
     at: usize,
     size: usize,
+    hard: Option<&'c Hard>,
+    /// Objects of a slab of the usual order; there are fewer in one of the fallback order.
+    objects: u16,
+    /// Nothing is reported.
+    see: bool,
 }
 
-impl ObjectLinks {
+impl ObjectLinks<'_> {
+    #[inline]
+    fn place(&self, object: u16) -> usize {
+        self.at + usize::from(object) * self.size
+    }
+
     #[inline]
     fn link(&self, object: u16) -> &AtomicU16 {
-        let at = self.at + usize::from(object) * self.size;
         // SAFETY: the caller passes objects of the slab, whose pages are committed; slots are
         // multiples of 8 bytes apart and the link is at an even offset inside one. The object is
         // free, so nobody uses it but through these atomics (validation discards what it read
         // if the slab's tag moved).
-        unsafe { AtomicU16::from_ptr(at as *mut u16) }
+        unsafe { AtomicU16::from_ptr(self.place(object) as *mut u16) }
     }
 }
 
-impl Links for ObjectLinks {
+impl Links for ObjectLinks<'_> {
     #[inline]
     fn get(&self, object: u16) -> u16 {
-        self.link(object).load(Relaxed)
+        let stored = self.link(object).load(Relaxed);
+        match self.hard {
+            None => stored,
+            Some(hard) if self.see => hard.decode(self.place(object), stored),
+            Some(hard) => hard.follow(self.place(object), stored, object, self.objects),
+        }
     }
     #[inline]
     fn set(&self, object: u16, next: u16) {
-        self.link(object).store(next, Relaxed);
+        let stored = match self.hard {
+            None => next,
+            // Freed twice in a row: the list stays as it is.
+            Some(hard) if next == object => return hard.note(self.place(object), object),
+            Some(hard) => hard.encode(self.place(object), next),
+        };
+        self.link(object).store(stored, Relaxed);
     }
 }
 

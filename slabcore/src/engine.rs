@@ -8,6 +8,7 @@
 use crate::core::{CacheCore, Cx, MAX_NODES};
 use crate::debug::operation::{OnFault, Report};
 use crate::fork;
+use crate::guarded::Pool;
 use crate::pages::{Decommit, Pages, state, unpack};
 use crate::policy::{self, Policy};
 use crate::slab::{NIL, Table};
@@ -21,6 +22,7 @@ const META_CHUNK: usize = 256 << 10;
 
 /// How an engine is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct EngineConfig {
     /// Bytes of addresses to reserve at first; less is taken when the system refuses,
     /// and more when they are used up.
@@ -43,7 +45,14 @@ pub struct EngineConfig {
     pub debug: Option<&'static str>,
     /// Allocations until one fails in a debug cache with the flag `A`; 0 is never.
     pub fail_every: u32,
-    /// Where reports of debug caches go.
+    /// Whether caches that do not say harden their free lists.
+    pub harden_freelist: bool,
+    /// Whether caches that do not say hand a new slab's objects out in random order.
+    pub randomise_freelist: bool,
+    /// Allocations of a cache until one goes to a page of its own between inaccessible ones;
+    /// 0 is never. Caches have no inlined fast path then.
+    pub sample_every: u32,
+    /// Where reports go.
     pub report: Report,
     /// What happens after a report.
     pub on_fault: OnFault,
@@ -69,6 +78,9 @@ impl EngineConfig {
             cpus: 0,
             debug: None,
             fail_every: 0,
+            harden_freelist: false,
+            randomise_freelist: false,
+            sample_every: 0,
             report: Report::Stderr,
             on_fault: OnFault::Quarantine,
         }
@@ -126,6 +138,8 @@ pub(crate) struct EngineCore {
     pub faults: AtomicU64,
     /// Region of the stack depot, made with the first cache that tracks.
     pub depot: AtomicUsize,
+    /// Pages of sampled objects, if there is sampling.
+    pub guarded: Option<&'static Pool>,
     next: AtomicUsize,
 }
 
@@ -178,6 +192,10 @@ impl EngineCore {
             large_count: AtomicU64::new(0),
             faults: AtomicU64::new(0),
             depot: AtomicUsize::new(0),
+            guarded: match config.sample_every {
+                0 => None,
+                every => Pool::make(every),
+            },
             next: AtomicUsize::new(0),
         };
         let at = at as *mut Self;
@@ -279,6 +297,9 @@ impl EngineCore {
         // SAFETY: no handle, cache, object or registry entry is left, so nobody can reach any of
         // these mappings; the chunk header was written by `meta`.
         unsafe {
+            if let Some(pool) = self.guarded {
+                pool.release();
+            }
             self.pages.release();
             sys::unmap(table, MAX_CACHES as usize * size_of::<CacheCore>());
             while chunk != 0 {
@@ -320,6 +341,23 @@ pub(crate) fn flush_slot_held(slot: u32) {
     }
 }
 
+/// The first engine that a test accepts; gives up when the list is locked for long.
+/// For handlers of signals, which may interrupt whoever holds the lock.
+pub(crate) fn find(test: impl Fn(&EngineCore) -> bool) -> Option<&'static EngineCore> {
+    let _held = (0..1 << 20).find_map(|_| REGISTRY.lock.try_lock())?;
+    let mut at = REGISTRY.first.load(Relaxed);
+    while at != 0 {
+        // SAFETY: registered engines are mapped; the registry lock is held. The caller's access is
+        // to memory of the engine, which so is not released.
+        let engine = unsafe { &*(at as *const EngineCore) };
+        if test(engine) {
+            return Some(engine);
+        }
+        at = engine.next.load(Relaxed);
+    }
+    None
+}
+
 /// Runs `work` while no slot is being flushed and no engine comes or goes.
 pub(crate) fn with_registry<R>(work: impl FnOnce() -> R) -> R {
     let _held = REGISTRY.lock.lock();
@@ -352,6 +390,15 @@ pub enum Address {
         /// Bytes from the object's start; 0 for a pointer that may be freed.
         offset: usize,
     },
+    /// In a live sampled object on a page of its own.
+    Guarded {
+        /// Id of the cache.
+        cache: u32,
+        /// Address of the object.
+        start: usize,
+        /// Its bytes.
+        bytes: usize,
+    },
     /// In a slab, behind its last object.
     Tail {
         /// Id of the cache.
@@ -378,6 +425,14 @@ impl Engine {
         self.core.pages.tick() * sys::PAGE as u64
     }
 
+    /// Has faults in guard pages and freed sampled objects reported, in the kernel's words for
+    /// KFENCE. Installs a handler of SIGSEGV for the process, which then does what was done before:
+    /// an earlier handler runs, or the process ends; for overflows of stacks, which leave it no room,
+    /// always the latter. False if the system refuses.
+    pub fn catch_guard_faults(&self) -> bool {
+        crate::guarded::catch()
+    }
+
     /// Changes the limit on bytes in use.
     pub fn set_limit(&self, bytes: u64) {
         self.core.pages.set_limit(bytes);
@@ -388,7 +443,17 @@ impl Engine {
         let address = address as usize;
         let pages = &self.core.pages;
         let Some(page) = pages.page_of(address) else {
-            return Address::Foreign;
+            return match self.core.guarded.filter(|pool| pool.owns(address)) {
+                None => Address::Foreign,
+                Some(pool) => match pool.object(address) {
+                    Some((cache, start, bytes)) => Address::Guarded {
+                        cache,
+                        start,
+                        bytes,
+                    },
+                    None => Address::Unused,
+                },
+            };
         };
         let head = pages.head_entry(page).load(Relaxed);
         if head == NIL {

@@ -9,11 +9,13 @@
 use crate::debug::layout::ObjectLayout;
 use crate::debug::operation::Operation;
 use crate::dump::Tracks;
-use crate::validate::Fault;
+use crate::finding::{Fault, Finding};
 
 /// A slab of a debug cache, under the node's lock.
 #[derive(Debug, Clone, Copy)]
 pub struct SlabRef {
+    /// Id of the cache.
+    pub cache: u32,
     /// Its address.
     pub address: usize,
     /// Its bytes.
@@ -86,8 +88,8 @@ pub trait DebugHooks: Sync + std::fmt::Debug {
     /// An object about to be taken back, before its link is written. `listed`: it is in
     /// the free list already (looked for only if [`DebugHooks::walks_lists`]).
     fn on_free(&self, object: &ObjectRef, listed: bool, op: &mut Operation) -> Verdict;
-    /// A pointer that is no object of the cache was freed. No lock is held.
-    fn on_bad_free(&self, address: usize, place: Misplaced, op: &mut Operation);
+    /// A pointer that is no object of the cache of this id was freed. No lock is held.
+    fn on_bad_free(&self, cache: u32, address: usize, place: Misplaced, op: &mut Operation);
 
     /// An operation begins; no lock is held.
     fn begin(&self, _op: &mut Operation) {}
@@ -118,7 +120,7 @@ pub trait DebugHooks: Sync + std::fmt::Debug {
         _slab: &SlabRef,
         _free: &dyn Fn(u16) -> bool,
         _op: &mut Operation,
-        _tell: &mut dyn FnMut(Fault),
+        _tell: &mut dyn FnMut(Finding),
     ) {
     }
     /// The cache ends with this slab's objects in use.

@@ -12,6 +12,7 @@
 //!   unless full. **Owned** (hybrid): frozen, and the owner frees without atomics.
 //! * **debug cache**: one without fast paths, whose slots have room for guards and tracks.
 //! * **quarantine**: objects of a debug cache that stay out of use after damage.
+//! * **guarded** object: a sampled one on a page of its own between inaccessible ones.
 //! * **sheaf**: an array of object pointers; **barn**: a node's stock of full and empty ones.
 //!
 //! # Invariants
@@ -68,9 +69,15 @@ pub mod dump;
 #[cfg(not(loom))]
 mod engine;
 #[cfg(not(loom))]
+pub mod finding;
+#[cfg(not(loom))]
 mod fork;
 #[cfg(not(loom))]
 mod global;
+#[cfg(not(loom))]
+mod guarded;
+#[cfg(not(loom))]
+mod harden;
 #[cfg(not(loom))]
 pub mod hooks;
 #[cfg(not(loom))]

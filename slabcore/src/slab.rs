@@ -354,7 +354,12 @@ impl Desc {
             if got == 0 {
                 return (NONE, 0, true);
             }
-            if self.replace_and_write(old, old.with_list(rest, old.inuse() + got)) {
+            // A list that ends early is broken: what is behind stays out of use.
+            let inuse = match rest {
+                NONE => old.objects(),
+                _ => old.inuse() + got,
+            };
+            if self.replace_and_write(old, old.with_list(rest, inuse)) {
                 return (old.head(), got, rest != NONE);
             }
         }

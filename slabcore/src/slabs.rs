@@ -5,6 +5,7 @@
 //! lists alone unless `on_node` says the slab is on the node's list.
 
 use crate::core::{CacheCore, Cx};
+use crate::harden;
 use crate::node::{Fate, Keep};
 use crate::pages::{Run, state};
 use crate::slab::{Chain, Links, NONE, Table, WasFull, Word, place};
@@ -31,9 +32,9 @@ impl CacheCore {
 }
 
 impl Cx<'_> {
-    /// A new slab, frozen, its objects chained from 0 and counted as taken.
-    /// Gives the slab and the number of its objects.
-    pub fn new_slab(self) -> Option<(u32, u16)> {
+    /// A new slab, frozen, its objects chained and counted as taken.
+    /// Gives the slab and the chain.
+    pub fn new_slab(self) -> Option<(u32, Chain)> {
         let core = self.core;
         let node = self.node();
         let mut objects = core.objects;
@@ -71,12 +72,7 @@ impl Cx<'_> {
         if core.hooks.is_some() || core.ctor.is_some() {
             (0..objects).for_each(|object| core.construct(run.page, object, objects));
         }
-        let links = core.links(run.page);
-        for object in 0..objects {
-            let last = object + 1 == objects;
-            links.set(object, if last { NONE } else { object + 1 });
-        }
-        Some((run.page, objects))
+        Some((run.page, core.chain_new(run.page, objects)))
     }
 
     /// Gives an empty slab that is on no list back to the page allocator.
@@ -216,13 +212,19 @@ impl Cx<'_> {
     /// The holder's own list of a slab as a chain.
     pub fn local_chain(self, slab: u32) -> Option<Chain> {
         let desc = self.core.desc(slab);
-        let (head, len) = desc.local();
+        let (head, mut len) = desc.local();
         let mut tail = desc.local_tail.load(Relaxed) as u16;
         if tail == NONE {
             let links = self.core.links(slab);
             tail = head;
-            for _ in 1..len {
-                tail = links.get(tail);
+            for n in 1..len {
+                let next = links.get(tail);
+                if next == NONE {
+                    // A broken list: what is behind stays out of use.
+                    len = n;
+                    break;
+                }
+                tail = next;
             }
         }
         (len > 0).then_some(Chain { head, tail, len })
@@ -268,6 +270,35 @@ impl Cx<'_> {
             self.discard(empty);
             empty = next;
         }
+    }
+}
+
+impl CacheCore {
+    /// Links the objects of a new slab, in the cache's order.
+    fn chain_new(&self, slab: u32, objects: u16) -> Chain {
+        let links = self.links(slab);
+        let link = |order: &mut dyn Iterator<Item = u16>| {
+            let head = order.next().unwrap_or(0);
+            let mut tail = head;
+            for object in order {
+                links.set(tail, object);
+                tail = object;
+            }
+            links.set(tail, NONE);
+            Chain {
+                head,
+                tail,
+                len: objects,
+            }
+        };
+        let Some(order) = self.sequence else {
+            return link(&mut (0..objects));
+        };
+        let start = harden::start(slab, self.seed, order.len());
+        let (before, after) = order.split_at(start);
+        let all = after.iter().chain(before).copied();
+        // A slab of the fallback order has the lower ones only.
+        link(&mut all.filter(|object| *object < objects))
     }
 }
 

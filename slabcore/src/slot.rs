@@ -56,7 +56,7 @@ pub(crate) fn enter() -> Option<u32> {
 
 /// This thread's slot, if it has one already.
 pub(crate) fn own() -> Option<u32> {
-    let slot = SLOT.get();
+    let slot = tls::slot();
     (slot != 0).then_some(slot)
 }
 

@@ -6,6 +6,7 @@
 
 use crate::core::{CacheCore, Path};
 use crate::debug::flags::DebugFlags;
+use crate::debug::layout::ObjectLayout;
 use crate::engine::{self, Engine};
 use crate::hooks::DebugHooks;
 use crate::pages::{state, unpack};
@@ -230,7 +231,7 @@ impl CacheCore {
             nodes,
             slots: self.slots(),
             occupancy: [0; BUCKETS],
-            flags: layout.map_or(DebugFlags::NONE, |layout| layout.flags()),
+            flags: layout.map_or(DebugFlags::NONE, ObjectLayout::flags),
             faults,
             quarantined,
             counters,

@@ -95,6 +95,22 @@ pub fn commit(at: usize, bytes: usize) -> bool {
     true
 }
 
+/// Makes pages inaccessible and gives their memory back.
+pub fn forbid(at: usize, bytes: usize) -> bool {
+    // SAFETY: the caller owns the pages and their last user is gone; who touches them is to fault.
+    unsafe {
+        libc::madvise(at as *mut _, bytes, libc::MADV_DONTNEED);
+        libc::mprotect(at as *mut _, bytes, libc::PROT_NONE) == 0
+    }
+}
+
+/// Bytes of a page of the system.
+pub fn page_size() -> usize {
+    // SAFETY: sysconf has no preconditions.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).unwrap_or(PAGE).max(PAGE)
+}
+
 /// Gives the memory behind committed pages back; they read as zeroes afterwards.
 ///
 /// # Safety

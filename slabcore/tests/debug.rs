@@ -7,7 +7,6 @@
 mod support;
 
 use slabcore::debug::check::DamageKind;
-use slabcore::slab::NONE;
 use slabcore::validate::Fault;
 use slabcore::{Address, Engine};
 use std::ptr::NonNull;
@@ -241,8 +240,12 @@ fn padding_of_objects_and_slabs_is_checked() {
         let last = (slab + bytes - 1).cast_signed() - object.addr().get().cast_signed();
         poke(object, last, 0x34);
         let found = only_bytes(engine);
-        assert_eq!((found.object, found.part), (NONE, DamageKind::SlabPadding));
-        assert_eq!((found.offset, found.len), (bytes.cast_signed() - 1, 1));
+        let kind = Fault::Damage(DamageKind::SlabPadding);
+        assert_eq!((found.object, found.kind), (None, kind));
+        assert_eq!(
+            (found.offset, found.len),
+            (Some(bytes.cast_signed() - 1), 1)
+        );
         let text = log();
         assert!(
             text.contains("): Padding overwritten. 0x")

@@ -8,6 +8,7 @@ mod support;
 use slabcore::classes::Kmalloc;
 use slabcore::debug::check::DamageKind;
 use slabcore::debug::depot::function_of;
+use slabcore::finding::{Fault, Finding};
 use slabcore::{
     Cache, CacheBuilder, DebugFlags, Engine, EngineConfig, OnFault, Policy, Report, SlabAlloc,
 };
@@ -32,10 +33,10 @@ fn the_slack_of_a_class_is_guarded() {
         poke(object, 18, 0xab);
         poke(object, 19, 0xab);
         let bytes = only_bytes(&engine);
-        assert_eq!(bytes.part, DamageKind::KmallocRedzone);
+        assert_eq!(bytes.kind, Fault::Damage(DamageKind::KmallocRedzone));
         assert_eq!(
             (bytes.offset, bytes.len, bytes.expected),
-            (18, 2, Some(0xcc))
+            (Some(18), 2, Some(0xcc))
         );
         assert!(log().contains("BUG kmalloc-32 ("));
         // SAFETY: from this class, freed once.
@@ -131,7 +132,10 @@ fn a_request_resized_in_place_keeps_its_guard() {
             assert_eq!(engine.validate().findings, []);
             poke(at, 56, 0x22);
             let bytes = only_bytes(engine);
-            assert_eq!((bytes.part, bytes.offset), (DamageKind::KmallocRedzone, 56));
+            assert_eq!(
+                (bytes.kind, bytes.offset),
+                (Fault::Damage(DamageKind::KmallocRedzone), Some(56))
+            );
             log();
             let object = heap.realloc(object, layout(56), 112);
             object.write_bytes(0x33, 112);
@@ -328,4 +332,50 @@ fn allocations_fail_on_purpose() {
     let every_third = [true, true, false, true, true, false, true];
     assert_eq!((works(&failing), works(&other)), (every_third, [true; 7]));
     assert_eq!(failing.counters().live(), 5);
+}
+
+/// A report and its data are of the same fault.
+#[test]
+fn findings_of_operations_are_data_too() {
+    thread_local!(static FOUND: std::cell::RefCell<Vec<Finding>> = const { std::cell::RefCell::new(Vec::new()) });
+    fn note(text: &str, findings: &[Finding]) {
+        assert_eq!(
+            text.matches("\nBUG sb-64 (").count(),
+            findings.len(),
+            "{text}"
+        );
+        FOUND.with_borrow_mut(|found| found.extend_from_slice(findings));
+    }
+    for policy in Policy::ALL {
+        let engine = Engine::new(EngineConfig {
+            report: Report::Findings(note),
+            ..config(policy)
+        })
+        .unwrap();
+        let cache = cache(&engine, "sb-64", 64, "FZPU");
+        let (first, second) = (cache.alloc().unwrap(), cache.alloc().unwrap());
+        poke(first, 64, 0x12);
+        free(&cache, first);
+        free(&cache, second);
+        free(&cache, second);
+        let inside = NonNull::new(second.as_ptr().wrapping_add(1)).unwrap();
+        free(&cache, inside);
+        let found = FOUND.take();
+        let kinds: Vec<_> = found.iter().map(|finding| finding.kind).collect();
+        let pointer = inside.addr().get();
+        assert_eq!(
+            kinds,
+            [
+                Fault::Damage(DamageKind::RightRedzone),
+                Fault::AlreadyFree,
+                Fault::InvalidPointer { pointer }
+            ]
+        );
+        assert_eq!((found[0].object, found[0].offset), (Some(0), Some(64)));
+        assert_eq!((found[1].object, found[2].object), (Some(1), None));
+        assert!(found[1].allocated.is_some() && found[1].freed.is_some());
+        let slab = found[0].slab.unwrap();
+        assert!(found.iter().all(|finding| finding.slab == Some(slab)));
+        assert!(found.iter().all(|finding| finding.cache == cache.id()));
+    }
 }

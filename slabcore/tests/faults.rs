@@ -24,6 +24,7 @@ mod support;
 
 use slabcore::debug::check::DamageKind as Part;
 use slabcore::debug::layout::ObjectLayout;
+use slabcore::finding::Fault;
 use slabcore::{Cache, Engine, Policy};
 use std::ptr::NonNull;
 use support::{cache, config, free, from_object, goes_on, log, only_bytes, peek, poke};
@@ -277,12 +278,18 @@ fn validation_finds_each() {
             let (object, at) = plant(cache, row);
             let found = only_bytes(engine);
             assert_eq!(
-                (found.part, found.offset, found.len, found.expected),
-                (row.part, at, row.len, Some(row.expected)),
+                (found.kind, found.offset, found.len, found.expected),
+                (
+                    Fault::Damage(row.part),
+                    Some(at),
+                    row.len,
+                    Some(row.expected)
+                ),
                 "{}",
                 row.name
             );
-            assert!(found.found.bytes().iter().all(|byte| *byte == 0x12));
+            let bytes = found.found.unwrap();
+            assert!(bytes.bytes().iter().all(|byte| *byte == 0x12));
             reported(row, object, at);
             assert_eq!(peek(object, at), row.expected, "repaired");
             if row.when == Live {

@@ -53,7 +53,7 @@ impl DebugHooks for Hooks {
         self.frees.fetch_add(1, Relaxed);
         Verdict::Fine
     }
-    fn on_bad_free(&self, _: usize, _: Misplaced, _: &mut Operation) {
+    fn on_bad_free(&self, _: u32, _: usize, _: Misplaced, _: &mut Operation) {
         self.bad.fetch_add(1, Relaxed);
     }
 }

@@ -9,12 +9,12 @@ use std::sync::atomic::AtomicU64;
 
 use slabcore::debug::check::{AnyLink, check_and_restore, check_slab_padding, looks};
 use slabcore::debug::depot::{StackDepot, capture};
-use slabcore::debug::finding::Finding;
 use slabcore::debug::flags::DebugOptions;
 use slabcore::debug::layout::ObjectLayout;
 use slabcore::debug::poison::{State, init_slab, on_alloc, on_free};
 use slabcore::debug::report::{Addresses, NOT_TAINTED, ObjectView, Reporter, SlabView};
 use slabcore::debug::track::{Track, TrackKind};
+use slabcore::finding::{Fault, Finding};
 use slabcore::{CacheBuilder, DebugFlags, Engine, EngineConfig, Report};
 
 thread_local! {
@@ -144,7 +144,9 @@ fn debugging_an_object_allocates_nothing() {
         writeln!(
             out,
             "{}",
-            Finding::of_object("kmalloc-64", 4096, 1, damage, slot, &layout)
+            Finding::new(0, 0, Fault::Damage(damage.kind()))
+                .of_object(1, slot, &layout)
+                .with_damage(damage, Some(&layout))
         )
         .unwrap();
     });

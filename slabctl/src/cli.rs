@@ -174,6 +174,8 @@ pub(crate) enum Command {
     Top(Box<Top>),
     /// Write all slab state of this machine into one file.
     Capture(Capture),
+    /// Look into caches of the built-in engine: slabs, objects, who had them; goes with --demo.
+    Dump(Dump),
     /// Check the structures of the built-in engine while its load runs; goes with --demo.
     #[command(after_help = "\
 Examples:
@@ -600,6 +602,33 @@ pub(crate) struct Top {
     /// Print the keys as Markdown.
     #[arg(long)]
     pub(crate) list_keys: bool,
+}
+
+/// `slabctl dump`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl dump --demo                          the first slabs of every cache, a character an object
+  slabctl dump --demo=hybrid demo_session --slabs 100
+  slabctl dump --demo demo_handle --objects    a row an object, with who allocated it
+  slabctl dump --demo demo_handle --object 3   one object: stacks, red zones, poison
+  slabctl dump --demo demo_handle --json
+
+Slots are the engine's virtual CPUs, one for each thread. What moves while it is
+looked at is shown as not known; the demonstration load is held meanwhile.")]
+pub(crate) struct Dump {
+    /// Only caches with a name like one of these (glob, or /regex/).
+    #[arg(value_name = "CACHE")]
+    pub(crate) patterns: Vec<String>,
+    /// Slabs of each cache at most; by default 2, or 16 when caches are named.
+    #[arg(long, value_name = "N")]
+    pub(crate) slabs: Option<usize>,
+    /// A row for each object instead of a map.
+    #[arg(long, conflicts_with = "object")]
+    pub(crate) objects: bool,
+    /// One object with its stacks and bytes: 0xADDRESS, OBJECT of the first slab, or SLAB:OBJECT.
+    #[arg(long = "object", value_name = "OBJECT", value_parser = crate::cmd::dump::which)]
+    pub(crate) object: Option<crate::cmd::dump::Which>,
 }
 
 /// `slabctl capture`.

@@ -27,6 +27,12 @@ fn quick(args: &[&str], wait: Duration) -> Run {
     run
 }
 
+/// What the engine does not tell, and that one cache is debugged on purpose.
+fn expected(warning: &Value) -> bool {
+    let about = |part| warning["message"].as_str().unwrap().contains(part);
+    warning["code"] == "not-in-source" || warning["code"] == "note" && about("demo_handle")
+}
+
 fn valid(name: &str, text: &str) -> Value {
     let document = serde_json::from_str(text).unwrap();
     let schema = serde_json::from_str(&stdout(&["schema", name])).unwrap();
@@ -81,14 +87,11 @@ fn the_document_names_the_source_and_follows_its_schema() {
     assert_ne!(document["generated_at"], Value::Null);
     // Nothing odd; only what the engine does not tell.
     let warnings = document["warnings"].as_array().unwrap();
-    assert!(
-        warnings.iter().all(|w| w["code"] == "not-in-source"),
-        "{warnings:?}"
-    );
+    assert!(warnings.iter().all(expected), "{warnings:?}");
     let kernel = document["system"]["kernel"].as_str().unwrap();
     assert!(kernel.starts_with("slabcore "), "{kernel}");
     let caches = document["caches"].as_array().unwrap();
-    assert_eq!(caches.len(), 15);
+    assert_eq!(caches.len(), 16);
     for cache in caches {
         assert_eq!(cache["approx"], Value::Array(Vec::new()), "{cache}");
     }
@@ -137,10 +140,7 @@ fn the_leak_grows_between_two_looks() {
     let document = valid("diff", &run.stdout);
     // Nothing odd; only what the engine does not tell.
     let warnings = document["warnings"].as_array().unwrap();
-    assert!(
-        warnings.iter().all(|w| w["code"] == "not-in-source"),
-        "{warnings:?}"
-    );
+    assert!(warnings.iter().all(expected), "{warnings:?}");
     let rows = document["caches"].as_array().unwrap();
     let leak = rows.iter().find(|row| row["name"] == "demo_leak").unwrap();
     let grown = leak["objects"]["delta"].as_i64().unwrap();
@@ -180,7 +180,7 @@ fn the_other_tools_can_look_at_it() {
 fn validation_finds_nothing_under_load() {
     let run = quick(&["validate", "--demo"], Duration::ZERO);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let line = run.stdout.strip_prefix("15 caches, ").unwrap();
+    let line = run.stdout.strip_prefix("16 caches, ").unwrap();
     assert!(
         line.ends_with("while the load ran: no findings\n"),
         "{line}"
@@ -263,4 +263,81 @@ fn a_user_without_rights_can_use_it() {
             run.stderr
         );
     }
+}
+
+#[test]
+fn a_look_into_caches_is_a_map_rows_or_one_object() {
+    let all = quick(&["dump", "--demo"], Duration::ZERO);
+    assert_eq!(all.code, Some(0), "{}", all.stderr);
+    assert!(all.stdout.starts_with("# allocated "), "{}", all.stdout);
+    assert!(
+        all.stderr
+            .contains("slabs are left out (--slabs N shows more)")
+    );
+    let text = stdout(&["dump", "--demo", "-q", "demo_handle"]);
+    assert!(
+        text.contains("\ndemo_handle: debug FZPU, object 96, slot "),
+        "{text}"
+    );
+    assert!(text.contains(": 20 allocated, "), "{text}");
+    let map = text
+        .lines()
+        .find_map(|line| line.strip_prefix("      0 "))
+        .unwrap();
+    assert!(map.starts_with('#') && map.contains('.'), "{text}");
+    let rows = stdout(&["dump", "--demo", "-q", "demo_handle", "--objects", "--csv"]);
+    assert!(
+        rows.starts_with("cache,slab,object,address,state,"),
+        "{rows}"
+    );
+    let live: Vec<_> = rows
+        .lines()
+        .filter(|line| line.contains(",allocated,"))
+        .collect();
+    assert_eq!(live.len(), 20, "{rows}");
+    assert!(live.iter().all(|line| line.contains(",thread ")), "{rows}");
+    let one = stdout(&["dump", "--demo", "-q", "demo_handle", "--object", "0"]);
+    for part in [
+        "\nallocated ",
+        "\n  slabctl+0x",
+        "\nleft red zone ",
+        " cc cc cc cc",
+        "\nalloc track ",
+    ] {
+        assert!(one.contains(part), "{part}: {one}");
+    }
+    let table = stdout(&["dump", "--demo=hybrid", "-q", "demo_session", "-o", "md"]);
+    assert!(table.starts_with("| Cache "), "{table}");
+}
+
+#[test]
+fn a_dump_as_a_document_is_bounded_and_adds_up() {
+    let text = stdout(&["dump", "--demo", "--json", "-q", "--slabs", "3"]);
+    let document = valid("dump", &text);
+    let caches = document["caches"].as_array().unwrap();
+    assert_eq!(caches.len(), 16);
+    let mut cut = 0;
+    for cache in caches {
+        assert_eq!(cache["exact"], true, "{}", cache["name"]);
+        assert_eq!(cache["objects"], cache["places"]["allocated"]);
+        let shown = cache["slabs"].as_array().unwrap().len() as u64;
+        assert!(shown <= 3);
+        cut += cache["slabs_total"].as_u64().unwrap() - shown;
+    }
+    assert_eq!(document["cut_slabs"], cut);
+}
+
+#[test]
+fn what_cannot_be_looked_into_is_said() {
+    let message = error(&["dump"], 69);
+    assert!(message.contains("only the built-in engine"), "{message}");
+    assert!(message.contains("hint: slabctl dump --demo"));
+    let message = error(&["dump", "--demo", "-q", "no_such"], 4);
+    assert!(message.contains("no cache matches no_such"), "{message}");
+    let message = error(
+        &["dump", "--demo", "-q", "demo_idle", "--object", "99:0"],
+        4,
+    );
+    assert!(message.contains("no such object"), "{message}");
+    assert_eq!(run(&["dump", "--demo", "--object", "x"]).code, Some(2));
 }

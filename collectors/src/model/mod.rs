@@ -7,6 +7,7 @@
 mod approx;
 mod cache;
 mod counters;
+mod dump;
 mod flags;
 mod ids;
 mod layer;
@@ -20,6 +21,9 @@ mod warning;
 pub use approx::Approx;
 pub use cache::{Cache, Ctor, SlabStatistics, SlabTunables};
 pub use counters::{Counter, CounterId, CounterUnit, Counters};
+pub use dump::{
+    Dump, DumpCache, DumpDemand, DumpObject, DumpSlab, DumpTrack, Frame, Holder, Part, Place,
+};
 pub use flags::{Flag, Flags};
 pub use ids::{Bytes, CacheId, CpuId, NodeId, Objects, Slabs};
 pub use layer::{Layer, LayerSet};

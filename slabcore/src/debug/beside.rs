@@ -10,11 +10,11 @@ use super::poison::State;
 use super::quarantine::Held;
 use super::raw;
 use super::reason::{Fix, Reason};
-use super::track::{TRACK_SIZE, Track, TrackKind};
+use super::track::{TRACK_SIZE, Track};
 use crate::dump::Tracks;
+use crate::finding::{Fault, Finding};
 use crate::hooks::{ObjectRef, SlabRef};
 use crate::slab::NONE;
-use crate::validate::{Bytes, Fault};
 use core::ops::Range;
 
 impl DebugCache {
@@ -24,7 +24,7 @@ impl DebugCache {
         object: &ObjectRef,
         state: State,
         op: &mut Operation,
-        tell: &mut dyn FnMut(Fault),
+        tell: &mut dyn FnMut(Finding),
     ) {
         let size = self.layout.slab_size();
         let mut first = true;
@@ -33,20 +33,20 @@ impl DebugCache {
             let mut scratch = std::mem::take(&mut op.scratch);
             let (guards, whole) = scratch.pair(size);
             let found = self.look(object, state, guards);
-            if let Some((damage, fault)) = found {
+            if let Some((damage, finding)) = found {
                 // SAFETY: the slot is mapped and the node's lock is held; the bytes are for showing only.
                 let all = unsafe {
                     raw::copy_guards(object.slot as *const u8, State::Free, &self.layout, whole)
                 };
                 if let Some(all) = all {
                     let view = self.view(object, all);
-                    self.report(op, &object.of, |to, out| {
+                    self.report(op, &object.of, finding, |to, out| {
                         to.damage(out, &damage, &view, first)
                     });
                 }
                 // SAFETY: the damage was found in this slot, under the lock that is still held.
                 unsafe { raw::restore(&damage, object.slot as *mut u8) };
-                tell(fault);
+                tell(finding);
             }
             op.scratch = scratch;
             if found.is_none() {
@@ -60,22 +60,16 @@ impl DebugCache {
         }
     }
 
-    fn look(&self, object: &ObjectRef, state: State, into: &mut [u8]) -> Option<(Damage, Fault)> {
+    fn look(&self, object: &ObjectRef, state: State, into: &mut [u8]) -> Option<(Damage, Finding)> {
         // SAFETY: the slot is mapped and the node's lock is held.
         let copy =
             unsafe { raw::copy_guards(object.slot as *const u8, state, &self.layout, into) }?;
         let damage = check_object(copy, state, &self.layout, &self.links(object.objects, copy))?;
-        let fault = Fault::Bytes(Bytes {
-            object: object.index,
-            part: damage.kind(),
-            offset: damage.from_object(&self.layout),
-            len: damage.len(),
-            expected: damage.expected(),
-            found: *damage.found(),
-            allocated: Track::load(copy, &self.layout, TrackKind::Allocated),
-            freed: Track::load(copy, &self.layout, TrackKind::Freed),
-        });
-        Some((damage, fault))
+        let kind = Fault::Damage(damage.kind());
+        let finding = Finding::new(object.of.cache, object.of.node, kind)
+            .of_object(object.index, copy, &self.layout)
+            .with_damage(&damage, Some(&self.layout));
+        Some((damage, finding))
     }
 
     /// Who had an object, and the size asked for.
@@ -103,7 +97,7 @@ impl DebugCache {
         &self,
         slab: &SlabRef,
         op: &mut Operation,
-        tell: &mut dyn FnMut(Fault),
+        tell: &mut dyn FnMut(Finding),
     ) {
         let tail_at = usize::from(slab.objects) * self.layout.slab_size();
         let Some(len) = slab.bytes.checked_sub(tail_at) else {
@@ -123,21 +117,15 @@ impl DebugCache {
         }
         let damage = check::check_slab_padding(whole, usize::from(slab.objects), &self.layout);
         if let Some(damage) = damage {
-            self.report(op, slab, |to, out| {
+            let kind = Fault::Damage(damage.kind());
+            let finding = Finding::new(slab.cache, slab.node, kind).in_slab(slab.address);
+            let finding = finding.with_damage(&damage, None);
+            self.report(op, slab, finding, |to, out| {
                 to.slab_padding(out, &damage, whole.get(tail_at..).unwrap_or(&[]), tail_at)
             });
             // SAFETY: the damage lies in the tail of this slab.
             unsafe { raw::restore(&damage, slab.address as *mut u8) };
-            tell(Fault::Bytes(Bytes {
-                object: NONE,
-                part: damage.kind(),
-                offset: damage.first().cast_signed(),
-                len: damage.len(),
-                expected: damage.expected(),
-                found: *damage.found(),
-                allocated: None,
-                freed: None,
-            }));
+            tell(finding);
         }
         op.scratch = scratch;
     }
@@ -146,9 +134,10 @@ impl DebugCache {
     pub(super) fn report_list(&self, slab: &SlabRef, fault: Fault, left: u16, op: &mut Operation) {
         let counter = u32::from(slab.inuse);
         let without_list = u32::from(slab.objects.saturating_sub(left));
+        let finding = Finding::new(slab.cache, slab.node, fault);
         match fault {
             Fault::BadLink { object: NONE, .. } => {
-                self.report(op, slab, |to, out| {
+                self.report(op, slab, finding, |to, out| {
                     to.slab(out, Reason::FreepointerCorrupt)?;
                     to.fix(out, Fix::FreelistCleared)
                 });
@@ -158,19 +147,24 @@ impl DebugCache {
                 let object = self.object_ref(slab, object);
                 // An object of the free list is nobody's.
                 let view = self.view(&object, self.slot(&object));
-                self.report(op, slab, |to, out| {
+                self.report(op, slab, finding, |to, out| {
                     to.object(out, Reason::FreechainCorrupt, &view)?;
                     to.fix(out, Fix::Isolated)
                 });
             }
-            Fault::Cycle { .. } => self.report(op, slab, |to, out| {
+            Fault::Cycle { .. } => self.report(op, slab, finding, |to, out| {
                 to.slab(out, Reason::FreelistCycle)?;
                 to.fix(out, Fix::Isolated)
             }),
             _ => {}
         }
         if counter != without_list {
-            self.report(op, slab, |to, out| {
+            let kind = Fault::FreeCount {
+                found: left,
+                counted: slab.objects.wrapping_sub(slab.inuse),
+            };
+            let finding = Finding::new(slab.cache, slab.node, kind);
+            self.report(op, slab, finding, |to, out| {
                 to.slab(
                     out,
                     Reason::WrongCount {
@@ -214,7 +208,12 @@ impl DebugCache {
                 )
             };
         }
-        self.report(op, slab, |to, out| {
+        let remaining = (0..slab.objects).filter(|&index| live(index)).count();
+        let kind = Fault::Remaining {
+            objects: remaining as u16,
+        };
+        let finding = Finding::new(slab.cache, slab.node, kind);
+        self.report(op, slab, finding, |to, out| {
             let objects = (0..slab.objects).filter(|&index| live(index));
             let views = objects.filter_map(|index| {
                 let at = usize::from(index) * size;

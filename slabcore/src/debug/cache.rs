@@ -22,6 +22,7 @@ use super::report::{NOT_TAINTED, ObjectView, Reporter, SlabView, TAINTED, Trace}
 use super::symbols::Later;
 use super::track::TrackKind;
 use crate::engine::EngineCore;
+use crate::finding::{Fault, Finding};
 use crate::hooks::{ObjectRef, SlabRef};
 use crate::slab::NONE;
 use crate::sync::{
@@ -168,16 +169,17 @@ impl DebugCache {
         unsafe { std::slice::from_raw_parts_mut(object.slot as *mut u8, self.layout.slab_size()) }
     }
 
-    /// Writes a report, if there is something to report.
+    /// Writes the report of a finding in a slab.
     pub(super) fn report(
         &self,
         op: &mut Operation,
         slab: &SlabRef,
+        finding: Finding,
         write: impl FnOnce(&Reporter<'_>, &mut dyn Write) -> fmt::Result,
     ) {
         let tainted = self.engine.faults.fetch_add(1, Relaxed) > 0;
         self.faults.fetch_add(1, Relaxed);
-        op.fault = true;
+        op.found(finding.in_slab(slab.address));
         self.write(op, slab, tainted, write);
     }
 
@@ -240,7 +242,14 @@ impl DebugCache {
         let mut first = true;
         check_and_restore(slot, state, &self.layout, &links, |damage, slot| {
             let view = self.view(object, slot);
-            self.report(op, &object.of, |to, out| {
+            let finding = Finding::new(
+                object.of.cache,
+                object.of.node,
+                Fault::Damage(damage.kind()),
+            )
+            .of_object(object.index, slot, &self.layout)
+            .with_damage(damage, Some(&self.layout));
+            self.report(op, &object.of, finding, |to, out| {
                 to.damage(out, damage, &view, first)
             });
             first = false;

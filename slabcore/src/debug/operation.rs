@@ -8,10 +8,14 @@ use core::fmt;
 use super::depot::{self, MAX_FRAMES, StackDepot};
 use super::symbols::{self, Symbols};
 use super::track::Track;
+use crate::finding::{Fault, Finding};
 use crate::sys;
 
 /// Bytes of a report at most; what is beyond is cut.
 const TEXT_BYTES: usize = 256 << 10;
+
+/// Findings of one operation that are kept as data.
+pub const MOST_FINDINGS: usize = 8;
 
 /// Where reports of debug caches go.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,6 +25,8 @@ pub enum Report {
     Stderr,
     /// To a function, which runs without locks of the engine held.
     Call(fn(&str)),
+    /// To a function, with what was found as data: the first [`MOST_FINDINGS`] of an operation.
+    Findings(fn(&str, &[Finding])),
 }
 
 impl PartialEq for Report {
@@ -28,6 +34,7 @@ impl PartialEq for Report {
         match (self, other) {
             (Self::Stderr, Self::Stderr) => true,
             (Self::Call(a), Self::Call(b)) => std::ptr::fn_addr_eq(*a, *b),
+            (Self::Findings(a), Self::Findings(b)) => std::ptr::fn_addr_eq(*a, *b),
             _ => false,
         }
     }
@@ -149,6 +156,8 @@ pub struct Operation {
     pub scratch: Scratch,
     /// A fault was found.
     pub fault: bool,
+    findings: [Finding; MOST_FINDINGS],
+    nr_findings: usize,
 }
 
 impl Default for Operation {
@@ -167,6 +176,8 @@ impl Operation {
             text: Text::default(),
             scratch: Scratch::default(),
             fault: false,
+            findings: [const { Finding::new(0, 0, Fault::AlreadyFree) }; MOST_FINDINGS],
+            nr_findings: 0,
         }
     }
 
@@ -191,6 +202,11 @@ impl Operation {
         };
     }
 
+    /// The stack, innermost frame first.
+    pub fn frames(&self) -> &[usize] {
+        self.frames.get(..self.nr_frames).unwrap_or(&[])
+    }
+
     /// The text to write to, and the frames.
     pub(super) fn parts(&mut self) -> (&mut Text, &[usize], &mut Scratch) {
         let frames = self.frames.get(..self.nr_frames).unwrap_or(&[]);
@@ -213,6 +229,19 @@ impl Operation {
                 unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
             }
             Report::Call(call) => call(text),
+            Report::Findings(call) => {
+                call(text, self.findings.get(..self.nr_findings).unwrap_or(&[]));
+            }
+        }
+        self.nr_findings = 0;
+    }
+
+    /// Notes a fault that the text reports.
+    pub fn found(&mut self, finding: Finding) {
+        self.fault = true;
+        if let Some(place) = self.findings.get_mut(self.nr_findings) {
+            *place = finding;
+            self.nr_findings += 1;
         }
     }
 }

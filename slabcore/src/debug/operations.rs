@@ -14,10 +14,10 @@ use super::reason::{Fix, Reason};
 use super::report::{NOT_TAINTED, TAINTED, write_banner};
 use super::track::TrackKind;
 use crate::dump::Tracks;
+use crate::finding::{Fault, Finding};
 use crate::hooks::{DebugHooks, Misplaced, ObjectRef, SlabRef, Verdict};
 use crate::slab::NONE;
 use crate::sync::Ordering::Relaxed;
-use crate::validate::Fault;
 
 impl DebugHooks for DebugCache {
     fn slot_bytes(&self, _: usize, _: usize) -> usize {
@@ -93,7 +93,9 @@ impl DebugHooks for DebugCache {
         let known = self.quarantine.find(address);
         if listed || known == Some(Held::Out) {
             let view = self.view(object, slot);
-            self.report(op, &object.of, |to, out| {
+            let finding = Finding::new(object.of.cache, object.of.node, Fault::AlreadyFree)
+                .of_object(object.index, slot, &self.layout);
+            self.report(op, &object.of, finding, |to, out| {
                 to.object(out, Reason::AlreadyFree, &view)
             });
             self.not_freed(op, &object.of, address);
@@ -115,14 +117,15 @@ impl DebugHooks for DebugCache {
         Verdict::Fine
     }
 
-    fn on_bad_free(&self, address: usize, place: Misplaced, op: &mut Operation) {
+    fn on_bad_free(&self, cache: u32, address: usize, place: Misplaced, op: &mut Operation) {
         let pointer = address as u64;
         match place {
             Misplaced::Foreign => {
                 // There is no slab to show.
                 let tainted = self.engine.faults.fetch_add(1, Relaxed) > 0;
                 self.faults.fetch_add(1, Relaxed);
-                op.fault = true;
+                let kind = Fault::OutsideSlab { pointer: address };
+                op.found(Finding::new(cache, 0, kind));
                 let taint = if tainted { TAINTED } else { NOT_TAINTED };
                 let reason = Reason::OutsideSlab { pointer };
                 let _ = write_banner(&mut op.text, self.name, taint, format_args!("{reason}"));
@@ -130,7 +133,9 @@ impl DebugHooks for DebugCache {
                 let _ = writeln!(op.text, "FIX {}: {fix}", self.name);
             }
             Misplaced::Inside(slab) => {
-                self.report(op, &slab, |to, out| {
+                let kind = Fault::InvalidPointer { pointer: address };
+                let finding = Finding::new(cache, slab.node, kind);
+                self.report(op, &slab, finding, |to, out| {
                     to.bad_pointer(out, Reason::InvalidPointer { pointer }, pointer)
                 });
                 self.not_freed(op, &slab, address);
@@ -138,7 +143,9 @@ impl DebugHooks for DebugCache {
             Misplaced::OtherCache(slab) => {
                 // Where its list begins is for the other cache to say.
                 let slab = SlabRef { head: NONE, ..slab };
-                self.report(op, &slab, |to, out| {
+                let kind = Fault::OtherCache { pointer: address };
+                let finding = Finding::new(cache, slab.node, kind);
+                self.report(op, &slab, finding, |to, out| {
                     to.bad_pointer(out, Reason::OtherCache, pointer)
                 });
                 self.not_freed(op, &slab, address);
@@ -171,7 +178,7 @@ impl DebugHooks for DebugCache {
         slab: &SlabRef,
         free: &dyn Fn(u16) -> bool,
         op: &mut Operation,
-        tell: &mut dyn FnMut(Fault),
+        tell: &mut dyn FnMut(Finding),
     ) {
         for index in 0..slab.objects {
             let state = if free(index) {

@@ -117,10 +117,10 @@ impl Marks {
                 room &= push(&mut self.arrays, (place.load(Relaxed), state));
             }
         }
+        if stamp.slab != NIL {
+            room &= push(&mut self.held, (stamp.slab, Holder::InHand { slot }));
+        }
         if has_cpu_slab(core) {
-            if stamp.slab != NIL {
-                room &= push(&mut self.held, (stamp.slab, Holder::InHand { slot }));
-            }
             let mut at = row.partial.load(Relaxed);
             for _ in 0..row.nr_partial.load(Relaxed) {
                 if at == NIL || at >= core.engine.pages.frontier() {
@@ -159,6 +159,18 @@ impl Marks {
         let from = self.arrays.partition_point(|mark| mark.0 < range.start);
         let to = self.arrays.partition_point(|mark| mark.0 < range.end);
         self.arrays.get(from..to).unwrap_or(&[])
+    }
+
+    /// All marks of addresses, in order.
+    pub fn arrays(&self) -> &[(usize, State)] {
+        &self.arrays
+    }
+
+    /// Slabs that slots allocate from.
+    pub fn in_hand(&self) -> impl Iterator<Item = u32> + '_ {
+        let held = self.held.iter();
+        let in_hand = held.filter(|mark| matches!(mark.1, Holder::InHand { .. }));
+        in_hand.map(|mark| mark.0)
     }
 
     /// Which slot has a slab, by the slots.

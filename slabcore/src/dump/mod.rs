@@ -15,7 +15,8 @@
 mod marks;
 mod slab;
 
-pub(crate) use marks::Marks;
+pub(crate) use marks::{Marks, wanted};
+pub(crate) use slab::own_list;
 
 use crate::cache::Cache;
 use crate::core::{CacheCore, Path};
@@ -68,6 +69,22 @@ pub enum State {
     Quarantined,
     /// It changed while it was looked at, or is in two places.
     Unknown,
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self::Allocated => f.write_str("allocated"),
+            Self::Free => f.write_str("in its slab's list"),
+            Self::Remote => f.write_str("in its held slab's list"),
+            Self::Own { slot } => write!(f, "in slot {slot}'s own list"),
+            Self::Main { slot } => write!(f, "in slot {slot}'s main array"),
+            Self::Spare { slot } => write!(f, "in slot {slot}'s spare array"),
+            Self::Barn { node } => write!(f, "in node {node}'s barn"),
+            Self::Quarantined => f.write_str("out of use"),
+            Self::Unknown => f.write_str("nobody knows where"),
+        }
+    }
 }
 
 /// Who has a slab.
@@ -194,6 +211,8 @@ pub struct Totals {
     pub quarantined: u64,
     /// Not known.
     pub unknown: u64,
+    /// Sampled objects on pages of their own, which are in no slab.
+    pub guarded: u64,
     /// Objects in use by the counters.
     pub counted: u64,
     /// All of it is of one moment, or nothing changed meanwhile.
@@ -374,7 +393,10 @@ impl Dumper {
                 core.path == Path::Debug || self.marks.still(core)
             })
         });
-        totals.exact = settled && still && !walk.moved && totals.allocated == totals.counted;
+        let guarded = engine.guarded.map_or(0, |pool| pool.live(id));
+        totals.guarded = guarded;
+        totals.exact =
+            settled && still && !walk.moved && totals.allocated + guarded == totals.counted;
         match visit(Visit::End(totals)) {
             Next::Stop => Next::Stop,
             _ => Next::On,
@@ -383,7 +405,7 @@ impl Dumper {
 
     /// Takes the room for the marks and slabs of a cache. No lock is held.
     fn make_room(&mut self, walk: &Walk, objects: usize) {
-        let wanted = engine::with_registry(|| self.core(walk).map(marks::wanted));
+        let wanted = engine::with_registry(|| self.core(walk).map(wanted));
         if let Some(wanted) = wanted {
             self.marks.reserve(wanted);
         }

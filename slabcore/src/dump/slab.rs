@@ -104,11 +104,7 @@ impl SlabDump {
         self.queued = desc.queued.load(Relaxed) == 1;
         self.on_node = desc.on_node.load(Relaxed) == 1;
         self.position = marks.position(slab);
-        self.holder = if has_owners(core) {
-            owner(core, desc)
-        } else {
-            marks.holder(slab)
-        };
+        self.holder = holder_of(core, slab, marks);
         self.states
             .resize(usize::from(word.objects()), State::Allocated);
     }
@@ -116,15 +112,9 @@ impl SlabDump {
     /// Follows both lists; false where one leads astray.
     fn lists(&mut self, core: &CacheCore, slab: u32, word: Word) -> bool {
         let objects = word.objects();
-        let links = core.links(slab);
+        let links = core.links_to_see(slab);
         let sound = follow(&links, word.head(), objects, word.free(), &mut self.chain);
-        let (head, most) = match self.holder {
-            Holder::InHand { slot } if has_cpu_slab(core) => (core.row(slot).head(), objects),
-            Holder::Nobody => (NONE, 0),
-            // The last link of an owner's list is whatever follows it; its length ends it.
-            _ if has_owners(core) => core.desc(slab).local(),
-            _ => (NONE, 0),
-        };
+        let (head, most) = own_of(core, slab, self.holder);
         let own = follow(&links, head, objects, most, &mut self.own);
         sound && own && self.chain.len() == usize::from(word.free())
     }
@@ -236,6 +226,41 @@ fn put(states: &mut [State], object: u16, state: State, sure: bool) {
         let fresh = *place == State::Allocated || !sure;
         *place = if fresh { state } else { State::Unknown };
     }
+}
+
+/// Who has a slab.
+fn holder_of(core: &CacheCore, slab: u32, marks: &Marks) -> Holder {
+    if has_owners(core) {
+        owner(core, core.desc(slab))
+    } else {
+        marks.holder(slab)
+    }
+}
+
+/// Head of the holder's own list of a slab, and how many objects are in it at most.
+fn own_of(core: &CacheCore, slab: u32, holder: Holder) -> (u16, u16) {
+    match holder {
+        Holder::InHand { slot } if has_cpu_slab(core) => {
+            let head = core.row(slot).head();
+            let most = core.desc(slab).load().objects();
+            (head, if head == NONE { 0 } else { most })
+        }
+        Holder::Nobody => (NONE, 0),
+        // The last link of an owner's list is whatever follows it; its length ends it.
+        _ if has_owners(core) => core.desc(slab).local(),
+        _ => (NONE, 0),
+    }
+}
+
+/// The holder's own list of a slab: head, most objects, and the slot.
+pub(crate) fn own_list(core: &CacheCore, slab: u32, marks: &Marks) -> (u16, u16, u32) {
+    let holder = holder_of(core, slab, marks);
+    let (head, most) = own_of(core, slab, holder);
+    let slot = match holder {
+        Holder::InHand { slot } | Holder::Partial { slot } | Holder::Full { slot } => slot,
+        Holder::Nobody => 0,
+    };
+    (head, most, slot)
 }
 
 /// The slot that owns a slab, by its descriptor.

@@ -225,7 +225,12 @@ impl Pages {
 
     /// First pages of all runs that are handed out, in rising order, while runs come and go.
     pub fn heads(&self) -> impl Iterator<Item = u32> + '_ {
-        self.ranges().flat_map(Range::heads)
+        self.heads_from(NIL)
+    }
+
+    /// The same from a page on.
+    pub fn heads_from(&self, page: u32) -> impl Iterator<Item = u32> + '_ {
+        self.ranges().flat_map(move |range| range.heads_from(page))
     }
 
     /// Ranges that have been reserved.

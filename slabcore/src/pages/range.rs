@@ -174,9 +174,9 @@ impl Range {
         descs && entries
     }
 
-    /// First pages of the runs that are handed out, while others come and go.
-    pub fn heads(&self) -> impl Iterator<Item = u32> + '_ {
-        let mut page = self.first.max(NIL + 1);
+    /// First pages, from `page` on, of the runs that are handed out, while others come and go.
+    pub fn heads_from(&self, page: u32) -> impl Iterator<Item = u32> + '_ {
+        let mut page = page.max(self.first).max(NIL + 1);
         std::iter::from_fn(move || {
             while page < self.frontier() {
                 let at = page;

@@ -119,9 +119,9 @@ fn refill<P: CpuSlab>(cx: Cx<'_>) -> bool {
     if nodes.next().is_some_and(|node| from_node::<P>(cx, node)) {
         return true;
     }
-    if let Some((slab, _)) = cx.new_slab() {
+    if let Some((slab, all)) = cx.new_slab() {
         cx.inc(Stat::Freeze);
-        take_in_hand(cx, slab, 0);
+        take_in_hand(cx, slab, all.head);
         return true;
     }
     nodes.any(|node| from_node::<P>(cx, node))

@@ -35,7 +35,9 @@ pub(crate) fn free(core: &CacheCore, hooks: &dyn DebugHooks, address: usize) {
     hooks.begin(&mut op);
     match core.find_place(address) {
         Ok((slab, object)) => with_slot(core, |cx| debug_free(cx, slab, object, &mut op)),
-        Err(place) => with_slot(core, |_| hooks.on_bad_free(address, place, &mut op)),
+        Err(place) => with_slot(core, |_| {
+            hooks.on_bad_free(core.id, address, place, &mut op);
+        }),
     }
     hooks.end(&mut op);
 }
@@ -59,10 +61,10 @@ pub(crate) fn debug_alloc(cx: Cx<'_>, requested: usize, op: &mut Operation) -> u
         if slab == NIL {
             drop(held);
             // A new slab calls the constructor, so not under the lock.
-            let Some((slab, _)) = cx.new_slab() else {
+            let Some((slab, all)) = cx.new_slab() else {
                 return 0;
             };
-            cx.deactivate_new(slab);
+            cx.deactivate_new(slab, all);
             continue;
         }
         if !core.head_is_good(slab) {
@@ -112,7 +114,7 @@ pub(crate) fn debug_free(cx: Cx<'_>, slab: u32, object: u16, op: &mut Operation)
         drop(held);
         if let Some(hooks) = core.hooks {
             let address = core.address(slab, object) + core.object_offset as usize;
-            hooks.on_bad_free(address, Misplaced::Foreign, op);
+            hooks.on_bad_free(core.id, address, Misplaced::Foreign, op);
         }
         return;
     };
@@ -157,13 +159,7 @@ pub(crate) fn debug_free(cx: Cx<'_>, slab: u32, object: u16, op: &mut Operation)
 
 impl Cx<'_> {
     /// Lists a new slab with all its objects.
-    fn deactivate_new(self, slab: u32) {
-        let objects = self.core.desc(slab).load().objects();
-        let all = Chain {
-            head: 0,
-            tail: objects - 1,
-            len: objects,
-        };
+    fn deactivate_new(self, slab: u32, all: Chain) {
         let word = self.core.desc(slab).thaw(&self.core.links(slab), Some(all));
         debug_assert_eq!(word.inuse(), 0);
         let node = &self.core.part_of(slab).node;
@@ -178,6 +174,7 @@ impl CacheCore {
         let desc = self.desc(slab);
         let word = desc.load();
         SlabRef {
+            cache: self.id,
             address: self.engine.pages.address(slab),
             bytes: self.engine.pages.run_bytes(slab),
             objects: word.objects(),

@@ -9,7 +9,7 @@ use crate::debug::operation::Operation;
 use crate::hooks::SlabRef;
 use crate::slab::{Links, NONE};
 use crate::sync::{Guard, Ordering::Relaxed};
-use crate::validate::{Fault, Seen};
+use crate::validate::{Fault, Finding, Seen};
 
 impl CacheCore {
     /// Whether the first object of a list and its link are what they should be.
@@ -52,7 +52,7 @@ impl CacheCore {
         slab: u32,
         seen: &mut Seen,
         op: &mut Operation,
-        tell: &mut dyn FnMut(Fault),
+        tell: &mut dyn FnMut(Finding),
     ) {
         let before = self.slab_ref(slab);
         let Some((left, last, fault)) = self.find_fault(&before, slab, seen) else {
@@ -75,7 +75,7 @@ impl CacheCore {
         let inuse = before.objects.saturating_sub(left);
         self.desc(slab)
             .update(|word| Some(word.with_list(head, inuse)));
-        tell(fault);
+        tell(Finding::new(self.id, before.node, fault).in_slab(before.address));
         for object in (0..before.objects).filter(|&object| !seen.has(object)) {
             hooks.on_lost(&self.object_ref(slab, object));
         }

@@ -144,7 +144,9 @@ pub(crate) fn sink(cx: Cx<'_>, slab: u32, run: Chain) {
     }
     let desc = cx.core.desc(slab);
     let (head, len) = desc.local();
-    cx.core.links(slab).set(run.tail, head);
+    // What an empty list begins with is of no meaning.
+    let after = if len == 0 { NONE } else { head };
+    cx.core.links(slab).set(run.tail, after);
     if len == 0 {
         desc.local_tail.store(u32::from(run.tail), Relaxed);
     }
@@ -211,9 +213,14 @@ fn take_local(cx: Cx<'_>, slab: u32, want: u16) -> u16 {
     let links = cx.core.links(slab);
     let (mut object, len) = desc.local();
     let take = len.min(want);
-    for _ in 0..take {
+    for n in 1..=take {
         cx.push(cx.core.address(slab, object));
         object = links.get(object);
+        if object == NONE && n < len && cx.core.hard.is_some() {
+            // A broken list: what is behind stays out of use.
+            desc.set_whole_local(NONE, 0, NONE);
+            return n;
+        }
     }
     desc.set_local(object, len - take);
     take
@@ -261,9 +268,10 @@ fn next_slab(cx: Cx<'_>) -> u32 {
     if own != NIL {
         return own;
     }
-    if let Some((slab, objects)) = cx.new_slab() {
+    if let Some((slab, all)) = cx.new_slab() {
         cx.inc(Stat::Freeze);
-        cx.core.desc(slab).set_whole_local(0, objects, objects - 1);
+        let desc = cx.core.desc(slab);
+        desc.set_whole_local(all.head, all.len, all.tail);
         own_it(cx, slab);
         return take_in_hand(cx, slab);
     }

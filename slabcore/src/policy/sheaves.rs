@@ -123,18 +123,21 @@ fn refill(cx: Cx<'_>) {
         }
         // Other nodes only when this one cannot have a new slab.
         while got < capacity {
-            let Some((slab, objects)) = cx.new_slab() else {
+            let Some((slab, all)) = cx.new_slab() else {
                 break;
             };
-            let take = objects.min(capacity - got);
-            for object in 0..take {
+            let take = all.len.min(capacity - got);
+            let links = cx.core.links(slab);
+            let mut object = all.head;
+            for _ in 0..take {
                 cx.push(cx.core.address(slab, object));
+                object = links.get(object);
             }
             got += take;
-            let rest = (take < objects).then_some(Chain {
-                head: take,
-                tail: objects - 1,
-                len: objects - take,
+            let rest = (take < all.len).then_some(Chain {
+                head: object,
+                tail: all.tail,
+                len: all.len - take,
             });
             cx.deactivate(slab, rest);
         }
@@ -164,10 +167,14 @@ fn take_from(cx: Cx<'_>, slab: u32, want: u16) -> u16 {
     let desc = cx.core.desc(slab);
     let (mut object, got, held) = desc.take_some(&links, want);
     cx.inc(Stat::AtomicOps);
-    for _ in 0..got {
+    for n in 0..got {
         cx.push(cx.core.address(slab, object));
         // The link of the last one leads into what is left; it is not followed.
         object = links.get(object);
+        if object == NONE && n + 1 < got {
+            // Broken since it was looked at.
+            return n + 1;
+        }
     }
     if held {
         debug_assert_ne!(desc.load().head(), NONE);

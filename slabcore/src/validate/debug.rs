@@ -33,14 +33,8 @@ pub(super) fn check_bytes(core: &CacheCore, found: &mut Validation, op: &mut Ope
         if !core.at_rest(slab) || core.desc(slab).node.load(Relaxed) != node {
             return;
         }
-        let mut tell = |fault| {
-            found.tell(Finding {
-                cache: core.id,
-                node,
-                slab: core.engine.pages.address(slab),
-                fault,
-            });
-        };
+        let at = core.engine.pages.address(slab);
+        let mut tell = |finding: Finding| found.tell(finding.in_slab(at));
         let mut seen = Seen::new();
         core.mend(&held, slab, &mut seen, op, &mut tell);
         // After a repair the list is shorter than the marks, or as long.

@@ -4,6 +4,7 @@
 
 use super::Fault;
 use crate::core::CacheCore;
+use crate::dump::State;
 use crate::order::objects;
 use crate::slab::{Desc, Links, NIL, NONE, Table, Word};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -281,18 +282,25 @@ fn in_the_barn(scene: &Scene, what: usize) -> Undo {
 fn barn_with_a_free_object(scene: &Scene) -> Planted {
     let (slab, _, [_, object]) = scene.list();
     let undo = in_the_barn(scene, scene.core().address(slab, object));
-    (Fault::BarnObjectFree { object }, Some(slab), undo)
+    let fault = Fault::FreedTwice {
+        object,
+        first: State::Free,
+        second: State::Barn { node: 0 },
+    };
+    (fault, Some(slab), undo)
 }
 
 fn barn_with_an_inner_pointer(scene: &Scene) -> Planted {
     let undo = in_the_barn(scene, scene.live[0].as_ptr() as usize + 8);
-    (Fault::BarnObject, None, undo)
+    let place = State::Barn { node: 0 };
+    (Fault::NotAnObject { place }, None, undo)
 }
 
 fn barn_with_a_foreign_pointer(scene: &Scene) -> Planted {
     static OUTSIDE: AtomicUsize = AtomicUsize::new(0);
     let undo = in_the_barn(scene, (&raw const OUTSIDE) as usize);
-    (Fault::BarnObject, None, undo)
+    let place = State::Barn { node: 0 };
+    (Fault::NotAnObject { place }, None, undo)
 }
 
 fn each_fault(policies: &[Policy], rows: &[fn(&Scene) -> Planted]) {
@@ -301,11 +309,11 @@ fn each_fault(policies: &[Policy], rows: &[fn(&Scene) -> Planted]) {
         assert_eq!(scene.engine.validate().findings, []);
         for (i, plant) in rows.iter().enumerate() {
             let (fault, slab, undo) = plant(&scene);
-            let at = slab.map_or(0, |slab| scene.address(slab));
+            let at = slab.map(|slab| scene.address(slab));
             let found = scene.engine.validate().findings;
             let here = found
                 .iter()
-                .any(|it| (it.fault, it.slab, it.cache) == (fault, at, scene.cache.id()));
+                .any(|it| (it.kind, it.slab, it.cache) == (fault, at, scene.cache.id()));
             undo();
             assert!(here, "{policy:?} row {i}: {fault:?} is not in {found:?}");
             assert_eq!(scene.engine.validate().findings, [], "{policy:?} row {i}");

@@ -2,7 +2,8 @@
 
 use super::{Fault, Finding, Validation};
 use crate::core::{CacheCore, Path};
-use crate::engine::EngineCore;
+use crate::dump::State;
+use crate::engine::{EngineCore, MAX_CACHES};
 use crate::pages::{state, unpack};
 use crate::slab::{NIL, Table, Word};
 use crate::sync::Ordering::Relaxed;
@@ -12,9 +13,17 @@ use crate::walk::{Broken, MAX_OBJECTS, Seen, steady, walk};
 /// Times to look at a slab whose word keeps changing.
 const TRIES: usize = 16;
 
+/// Runs looked at while the registry's lock is held once.
+const RUNS_AT_ONCE: usize = 1024;
+
 /// Walks a word's list; ends at the first fault.
-fn check_word(core: &CacheCore, slab: u32, word: Word, seen: &mut Seen) -> Result<(), Fault> {
-    walk(&core.links(slab), word, seen).map_err(|broken| match broken {
+pub(super) fn check_word(
+    core: &CacheCore,
+    slab: u32,
+    word: Word,
+    seen: &mut Seen,
+) -> Result<(), Fault> {
+    walk(&core.links_to_see(slab), word, seen).map_err(|broken| match broken {
         Broken::Counts => Fault::Counts {
             inuse: word.inuse(),
             objects: word.objects(),
@@ -38,11 +47,10 @@ pub(super) fn check_list(core: &CacheCore, node: usize, found: &mut Validation) 
     let _held = list.list_lock.lock();
     let counted = list.nr_partial();
     let mut tell = |slab: u32, fault| {
-        found.tell(Finding {
-            cache: core.id,
-            node: node as u32,
-            slab: if slab == NIL { 0 } else { table.address(slab) },
-            fault,
+        let finding = Finding::new(core.id, node as u32, fault);
+        found.tell(match slab {
+            NIL => finding,
+            slab => finding.in_slab(table.address(slab)),
         });
     };
     let (mut at, mut before, mut n) = (list.first(), NIL, 0);
@@ -91,17 +99,13 @@ pub(super) fn check_barn(core: &CacheCore, node: usize, found: &mut Validation) 
     }
     part.barn.each_full(|sheaf| {
         for place in core.places(sheaf) {
-            let mut tell = |slab: usize, fault| {
-                found.tell(Finding {
-                    cache: core.id,
-                    node: node as u32,
-                    slab,
-                    fault,
-                });
-            };
+            let mut tell = |finding| found.tell(finding);
+            let node = node as u32;
+            let barn = State::Barn { node };
             // An object in an array is in use for its slab, which so cannot go away.
             let Some((slab, object)) = core.locate_checked(place.load(Relaxed)) else {
-                tell(0, Fault::BarnObject);
+                let fault = Fault::NotAnObject { place: barn };
+                tell(Finding::new(core.id, node, fault));
                 continue;
             };
             let free = steady(core.desc(slab), 1, |word| {
@@ -109,36 +113,38 @@ pub(super) fn check_barn(core: &CacheCore, node: usize, found: &mut Validation) 
                 check_word(core, slab, word, &mut seen).is_ok() && seen.has(object)
             });
             if free == Some(true) {
-                tell(
-                    core.engine.pages.address(slab),
-                    Fault::BarnObjectFree { object },
-                );
+                let fault = Fault::FreedTwice {
+                    object,
+                    first: State::Free,
+                    second: barn,
+                };
+                let node = core.desc(slab).node.load(Relaxed);
+                let at = core.engine.pages.address(slab);
+                tell(Finding::new(core.id, node, fault).in_slab(at));
             }
         }
     });
 }
 
-/// Checks every slab of the engine: map, counts, list.
-pub(super) fn check_all(engine: &EngineCore, caches: &[&CacheCore], found: &mut Validation) {
-    let pages = &engine.pages;
-    for page in pages.heads() {
-        if unpack(pages.desc(page).run.load(Relaxed)).0 == state::SLAB {
+/// Checks some slabs from a page on: map, counts, list. Gives the page to go on with, if any.
+pub(super) fn check_some(engine: &EngineCore, from: u32, found: &mut Validation) -> Option<u32> {
+    let mut heads = engine.pages.heads_from(from);
+    for page in heads.by_ref().take(RUNS_AT_ONCE) {
+        if unpack(engine.pages.desc(page).run.load(Relaxed)).0 == state::SLAB {
             found.slabs += 1;
-            check_slab(engine, caches, page, found);
+            check_slab(engine, page, found);
         }
     }
-    for core in caches {
-        check_slab_count(engine, core, found);
-    }
+    heads.next()
 }
 
-fn check_slab(engine: &EngineCore, caches: &[&CacheCore], slab: u32, found: &mut Validation) {
+fn check_slab(engine: &EngineCore, slab: u32, found: &mut Validation) {
     let pages = &engine.pages;
     let desc = pages.desc(slab);
     let look = |word: Word| {
         let id = desc.cache.load(Relaxed);
-        // Discarded meanwhile, or of a cache made after the list of caches was.
-        let core = caches.iter().find(|core| core.id + 1 == id)?;
+        // None if it was discarded meanwhile.
+        let core = engine.cache(id.checked_sub(1)?)?;
         let node = desc.node.load(Relaxed);
         let fault = check_shape(engine, core, slab, word).or_else(|| match core.path {
             // Its lists are walked under the lock; somebody may be writing to the slots.
@@ -152,12 +158,7 @@ fn check_slab(engine: &EngineCore, caches: &[&CacheCore], slab: u32, found: &mut
     match steady(desc, TRIES, look) {
         // The same word and cache: the slab was this one, and still, all the time.
         Some(Some((id, cache, node, fault))) if desc.cache.load(Relaxed) == id => {
-            found.tell(Finding {
-                cache,
-                node,
-                slab: pages.address(slab),
-                fault,
-            });
+            found.tell(Finding::new(cache, node, fault).in_slab(pages.address(slab)));
         }
         Some(_) => {}
         None => found.unchecked += 1,
@@ -180,23 +181,30 @@ fn check_shape(engine: &EngineCore, core: &CacheCore, slab: u32, word: Word) -> 
         })
 }
 
-/// Counts a cache's slabs against the counters, under the page lock.
-fn check_slab_count(engine: &EngineCore, core: &CacheCore, found: &mut Validation) {
+/// Counts the slabs of all caches against their counters, under the page lock.
+pub(super) fn check_counts(engine: &EngineCore, found: &mut Validation) {
     let pages = &engine.pages;
+    let mut n = [0u64; MAX_CACHES as usize];
     let _held = pages.lock.lock();
-    let is_slab = |page: &u32| {
-        let desc = pages.desc(*page);
-        unpack(desc.run.load(Relaxed)).0 == state::SLAB && desc.cache.load(Relaxed) == core.id + 1
-    };
-    let n = pages.heads().filter(is_slab).count() as u64;
-    let slabs = |part: &crate::core::NodePart| part.node.nr_slabs.load(Relaxed);
-    let counted: u64 = core.nodes.iter().map(slabs).sum();
-    if n != counted {
-        found.tell(Finding {
-            cache: core.id,
-            node: 0,
-            slab: 0,
-            fault: Fault::SlabCount { found: n, counted },
-        });
+    for page in pages.heads() {
+        let desc = pages.desc(page);
+        let id = desc.cache.load(Relaxed).wrapping_sub(1) as usize;
+        if unpack(desc.run.load(Relaxed)).0 == state::SLAB
+            && let Some(n) = n.get_mut(id)
+        {
+            *n += 1;
+        }
+    }
+    for core in engine.caches() {
+        let slabs = |part: &crate::core::NodePart| part.node.nr_slabs.load(Relaxed);
+        let counted: u64 = core.nodes.iter().map(slabs).sum();
+        let there = n.get(core.id as usize).copied().unwrap_or(0);
+        if there != counted {
+            let fault = Fault::SlabCount {
+                found: there,
+                counted,
+            };
+            found.tell(Finding::new(core.id, 0, fault));
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 use slabcore::debug::check::DamageKind;
 use slabcore::debug::layout::ObjectLayout;
-use slabcore::validate::{Bytes, Fault};
+use slabcore::finding::{Fault, Finding};
 use slabcore::{Cache, CacheBuilder, DebugFlags, Engine, EngineConfig, Policy, Report};
 use std::alloc::Layout;
 use std::cell::RefCell;
@@ -86,25 +86,25 @@ pub fn peek(object: NonNull<u8>, at: isize) -> u8 {
 
 pub fn faults(engine: &Engine) -> Vec<Fault> {
     let found = engine.validate().findings;
-    found.iter().map(|finding| finding.fault).collect()
+    found.iter().map(|finding| finding.kind).collect()
 }
 
 /// The only finding, which must be about bytes.
-pub fn only_bytes(engine: &Engine) -> Bytes {
-    match faults(engine)[..] {
-        [Fault::Bytes(bytes)] => bytes,
+pub fn only_bytes(engine: &Engine) -> Finding {
+    match engine.validate().findings[..] {
+        [finding] if matches!(finding.kind, Fault::Damage(_)) => finding,
         ref other => panic!("{other:?}"),
     }
 }
 
 /// The damage of one byte, to be found by validation.
-pub fn one_byte(engine: &Engine, part: DamageKind, at: isize, value: u8, expected: u8) -> Bytes {
+pub fn one_byte(engine: &Engine, part: DamageKind, at: isize, value: u8, expected: u8) -> Finding {
     let bytes = only_bytes(engine);
     assert_eq!(
-        (bytes.part, bytes.offset, bytes.len, bytes.expected),
-        (part, at, 1, Some(expected))
+        (bytes.kind, bytes.offset, bytes.len, bytes.expected),
+        (Fault::Damage(part), Some(at), 1, Some(expected))
     );
-    assert_eq!(bytes.found.bytes(), [value]);
+    assert_eq!(bytes.found.unwrap().bytes(), [value]);
     let log = log();
     for line in [
         format!("[{part}] 0x"),

@@ -7,6 +7,7 @@ pub(crate) mod compat;
 pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod dump;
 pub(crate) mod man;
 pub(crate) mod report;
 pub(crate) mod schema;
@@ -63,6 +64,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Tune(args)) => tune::run(&context, &args),
         Some(Command::Top(args)) => top::run(&context, &args),
         Some(Command::Capture(args)) => capture::run(&context, &args),
+        Some(Command::Dump(args)) => dump::run(&context, &args),
         Some(Command::Validate) => validate::run(&context),
         Some(Command::Doctor) => doctor::run(&context),
         Some(Command::Schema { name }) => schema(name.as_deref()),

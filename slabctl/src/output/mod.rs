@@ -8,12 +8,14 @@
 //!
 //! Nothing here chooses, sorts or filters caches.
 
+pub(crate) mod dump;
 pub(crate) mod envelope;
 mod escape;
 pub(crate) mod json;
 pub(crate) mod json_advise;
 pub(crate) mod json_diff;
 pub(crate) mod json_doctor;
+pub(crate) mod json_dump;
 pub(crate) mod json_shrink;
 pub(crate) mod json_sites;
 pub(crate) mod json_tune;

@@ -12,6 +12,7 @@ use super::json::Report;
 use super::json_advise;
 use super::json_diff;
 use super::json_doctor::Doctor;
+use super::json_dump;
 use super::json_shrink;
 use super::json_sites;
 use super::json_tune;
@@ -23,7 +24,7 @@ type Make = fn() -> Schema;
 
 /// Documents by the middle part of their `slabctl.NAME/1`, and `cache` and
 /// `diff-row` for a line of their JSON lines.
-const DOCUMENTS: [(&str, Make); 10] = [
+const DOCUMENTS: [(&str, Make); 11] = [
     ("report", of::<Report>),
     ("cache", of::<CacheRow>),
     ("diff", of::<json_diff::Document>),
@@ -32,6 +33,7 @@ const DOCUMENTS: [(&str, Make); 10] = [
     ("sites", of::<json_sites::Document>),
     ("shrink", of::<json_shrink::Document>),
     ("tune", of::<json_tune::Document>),
+    ("dump", of::<json_dump::Document>),
     ("validate", of::<Validation>),
     ("doctor", of::<Doctor>),
 ];

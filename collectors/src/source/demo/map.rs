@@ -6,7 +6,7 @@
 //! not have are left out.
 
 use jiff::Timestamp;
-use slabcore::{CacheSnapshot, EngineSnapshot, NodeSnapshot, Policy, SlotSnapshot};
+use slabcore::{CacheSnapshot, DebugFlags, EngineSnapshot, NodeSnapshot, Policy, SlotSnapshot};
 
 use crate::analysis::consistency;
 use crate::model::{
@@ -75,11 +75,21 @@ fn cache(of: &CacheSnapshot, id: CacheId) -> Cache {
     for (quantity, value) in figures(of) {
         cache.set_exact(quantity, value, Layer::Engine);
     }
-    // No cache of the load is merged, debugged or constructed.
+    // No cache of the load is merged or constructed.
     cache.aliases = Some(Vec::new());
     cache.ctor = Ctor::None;
     for flag in Flag::ALL {
         cache.flags.put(*flag, false);
+    }
+    for (flag, debug) in [
+        (Flag::SanityChecks, DebugFlags::CONSISTENCY),
+        (Flag::RedZone, DebugFlags::RED_ZONE),
+        (Flag::Poison, DebugFlags::POISON),
+        (Flag::StoreUser, DebugFlags::STORE_USER),
+        (Flag::Trace, DebugFlags::TRACE),
+        (Flag::Failslab, DebugFlags::FAIL),
+    ] {
+        cache.flags.put(flag, of.flags.contains(debug));
     }
     cache.nodes = of.nodes.iter().zip(0..).map(node).collect();
     cache.cpus = of.slots.iter().map(cpu).collect();

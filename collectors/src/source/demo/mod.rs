@@ -5,6 +5,7 @@
 //! The load is held between two bursts while figures are read, so they are all
 //! of one moment and exact. They say nothing about the machine.
 
+mod inside;
 mod map;
 mod verdict;
 mod workload;
@@ -17,7 +18,7 @@ use slabcore::{Decommit, Engine, EngineConfig};
 
 use super::{Demand, Source};
 use crate::error::Error;
-use crate::model::Snapshot;
+use crate::model::{Dump, DumpDemand, Snapshot};
 
 pub use slabcore::Policy;
 pub use verdict::{Fault, Verdict};
@@ -79,6 +80,12 @@ impl DemoSource {
         let verdict = verdict::look(&self.engine);
         self.control.hurry(false);
         verdict
+    }
+
+    /// Looks into the caches whose names are wanted, between two bursts of the load.
+    pub fn dump(&self, wanted: &dyn Fn(&str) -> bool, demand: DumpDemand) -> Dump {
+        let _held = self.control.hold();
+        inside::look(&self.engine, wanted, demand)
     }
 }
 

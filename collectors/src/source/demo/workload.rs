@@ -2,7 +2,8 @@
 //!
 //! Each cache shows one thing that a report should find: churn, objects freed
 //! by another thread than their allocator, sparse slabs, a leak, a size class
-//! against a cache of the right size, and one load on every policy. The seeds
+//! against a cache of the right size, a debug cache with handles that nobody
+//! closes (see `forget_handle`), and one load on every policy. The seeds
 //! are fixed and the threads take turns while they warm up, so that the first
 //! figures are the same every time. The load ends by itself ([`TIME`],
 //! [`LEAK_OBJECTS`]); it measures nothing.
@@ -13,12 +14,14 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuar
 use std::thread;
 use std::time::{Duration, Instant};
 
-use slabcore::{CacheBuilder, Engine, Error, Policy, Slabbed, TypedCache};
+use slabcore::{CacheBuilder, DebugFlags, Engine, Error, Policy, Slabbed, TypedCache};
 
 /// How long the load runs at the most.
 pub(super) const TIME: Duration = Duration::from_secs(10 * 60);
 /// Objects at which the leak stops.
 const LEAK_OBJECTS: usize = 400_000;
+/// Handles that are forgotten.
+const FORGOTTEN: usize = 12;
 /// Pause between two bursts of a thread.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Bursts before the first sample.
@@ -176,6 +179,8 @@ struct Caches {
     kmalloc_64: TypedCache<Block<64>>,
     kmalloc_96: TypedCache<Block<96>>,
     kmalloc_1k: TypedCache<Block<1024>>,
+    /// With `slab_debug=FZPU`, and a leak that its tracks explain.
+    handle: TypedCache<Block<96>>,
     policies: Vec<TypedCache<Block<128>>>,
 }
 
@@ -192,6 +197,10 @@ impl Caches {
             kmalloc_64: TypedCache::new(engine, "kmalloc-64")?,
             kmalloc_96: TypedCache::new(engine, "kmalloc-96")?,
             kmalloc_1k: TypedCache::new(engine, "kmalloc-1k")?,
+            handle: TypedCache::with(
+                CacheBuilder::new(engine, "demo_handle", Layout::new::<Block<96>>())
+                    .debug_flags(DebugFlags::DEFAULT),
+            )?,
             policies: Policy::ALL
                 .into_iter()
                 .map(|policy| {
@@ -221,6 +230,22 @@ struct Service<'c> {
     kmalloc_64: Held<'c, 64>,
     kmalloc_96: Held<'c, 96>,
     kmalloc_1k: Held<'c, 1024>,
+    /// Handles that are closed in the next burst.
+    handles: Held<'c, 96>,
+    /// Handles that the fault in [`forget_handle`] leaves open.
+    forgotten: Held<'c, 96>,
+}
+
+/// The planted fault: one of the handles of a burst is not closed.
+#[inline(never)]
+fn forget_handle(forgotten: &mut Held<'_, 96>) {
+    forgotten.add(1);
+}
+
+/// The right way: opened here, closed in the next burst.
+#[inline(never)]
+fn open_handles(handles: &mut Held<'_, 96>) {
+    handles.add(8);
 }
 
 impl<'c> Service<'c> {
@@ -236,6 +261,8 @@ impl<'c> Service<'c> {
             kmalloc_64: Held::new(&caches.kmalloc_64),
             kmalloc_96: Held::new(&caches.kmalloc_96),
             kmalloc_1k: Held::new(&caches.kmalloc_1k),
+            handles: Held::new(&caches.handle),
+            forgotten: Held::new(&caches.handle),
         }
     }
 }
@@ -257,6 +284,11 @@ impl Work for Service<'_> {
         }
         if self.leak.objects.len() < LEAK_OBJECTS {
             self.leak.add(30);
+        }
+        self.handles.objects.clear();
+        open_handles(&mut self.handles);
+        if self.forgotten.objects.len() < FORGOTTEN {
+            forget_handle(&mut self.forgotten);
         }
         if round == 0 {
             // Used once, then never again.

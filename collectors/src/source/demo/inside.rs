@@ -1,0 +1,203 @@
+//! The engine's look into its caches in the model.
+//!
+//! Source of truth: `slabcore::Engine::dump`. Slabs beyond the demand are
+//! counted but not kept.
+
+use slabcore::Engine;
+use slabcore::debug::layout::{ObjectLayout, Region};
+use slabcore::debug::operation::now_ns;
+use slabcore::debug::report::Symbolize as _;
+use slabcore::debug::symbols::Symbols;
+use slabcore::debug::track::Track;
+use slabcore::dump::{
+    CacheDump, DumpOptions, Holder as Held, Next, SlabDump, State, Totals, Tracks, Visit,
+};
+
+use crate::model::{
+    Dump, DumpCache, DumpDemand, DumpObject, DumpSlab, DumpTrack, Frame, Holder, Part, Place,
+};
+
+/// Looks at the caches whose names are wanted.
+pub(super) fn look(engine: &Engine, wanted: &dyn Fn(&str) -> bool, demand: DumpDemand) -> Dump {
+    let mut look = Look {
+        engine,
+        demand,
+        now: now_ns(),
+        objects: demand.objects.min(DumpDemand::OBJECTS),
+        dump: Dump::default(),
+    };
+    let options = DumpOptions {
+        bytes: demand.bytes,
+    };
+    engine.dump(options, &mut |visit| {
+        match visit {
+            Visit::Cache(of) if !wanted(of.name) => return Next::Skip,
+            Visit::Cache(of) => look.dump.caches.push(cache(&of)),
+            Visit::Slab(of) => look.slab(of),
+            Visit::End(totals) => look.end(&totals),
+        }
+        Next::On
+    });
+    look.dump
+}
+
+struct Look<'e> {
+    engine: &'e Engine,
+    demand: DumpDemand,
+    now: u64,
+    /// Objects that may still be kept.
+    objects: usize,
+    dump: Dump,
+}
+
+impl Look<'_> {
+    fn slab(&mut self, of: &SlabDump) {
+        let Some(cache) = self.dump.caches.last_mut() else {
+            return;
+        };
+        let start = of.address as u64;
+        let end = start + (4096u64 << of.order.min(20));
+        let here = |address| (start..end).contains(&address);
+        if self.demand.address.is_some_and(|address| !here(address)) {
+            return;
+        }
+        if cache.slabs.len() >= self.demand.slabs || of.states.len() > self.objects {
+            self.dump.cut += 1;
+            return;
+        }
+        self.objects -= of.states.len();
+        let slab = self.kept(of);
+        if let Some(cache) = self.dump.caches.last_mut() {
+            cache.slabs.push(slab);
+        }
+    }
+
+    fn kept(&self, of: &SlabDump) -> DumpSlab {
+        let tracks = of.tracks.iter().copied();
+        let tracks = tracks.chain(std::iter::repeat(Tracks::default()));
+        let objects = of.states.iter().zip(tracks);
+        DumpSlab {
+            address: of.address as u64,
+            order: of.order,
+            node: of.node,
+            inuse: of.inuse.into(),
+            holder: match of.holder {
+                Held::Nobody => Holder::Nobody,
+                Held::InHand { slot } => Holder::InHand(slot),
+                Held::Partial { slot } => Holder::Partial(slot),
+                Held::Full { slot } => Holder::Full(slot),
+            },
+            listed: of.position,
+            queued: of.queued,
+            settled: of.settled,
+            objects: objects.map(|(s, t)| self.object(*s, t)).collect(),
+            chain: of.chain.clone(),
+            own: of.own.clone(),
+            bytes: self.demand.bytes.then(|| of.bytes.clone()),
+        }
+    }
+
+    fn object(&self, state: State, tracks: Tracks) -> DumpObject {
+        DumpObject {
+            place: place(state),
+            requested: tracks.requested.map(|bytes| bytes as u64),
+            allocated: tracks.allocated.map(|track| self.track(track)),
+            freed: tracks.freed.map(|track| self.track(track)),
+        }
+    }
+
+    fn track(&self, track: Track) -> DumpTrack {
+        let stack = track.stack.and_then(|stack| self.engine.stack(stack));
+        let stack = stack.map(|frames| frames.as_slice().to_vec());
+        let stack = stack.unwrap_or_else(|| vec![track.caller]);
+        DumpTrack {
+            thread: track.thread,
+            cpu: track.cpu,
+            age_ms: self.now.saturating_sub(track.time_ns) / 1_000_000,
+            stack: stack.into_iter().map(frame).collect(),
+        }
+    }
+
+    fn end(&mut self, totals: &Totals) {
+        if let Some(cache) = self.dump.caches.last_mut() {
+            cache.slabs_total = totals.slabs;
+            cache.places = totals.places();
+            cache.counted = totals.counted;
+            cache.exact = totals.exact;
+        }
+    }
+}
+
+fn frame(address: u64) -> Frame {
+    let mut symbol = String::new();
+    let named = Symbols.write_symbol(address, &mut symbol).is_ok();
+    Frame {
+        address,
+        symbol: Some(symbol).filter(|name| named && !name.starts_with("0x")),
+    }
+}
+
+const fn place(state: State) -> Place {
+    match state {
+        State::Allocated => Place::Allocated,
+        State::Free => Place::Free,
+        State::Remote => Place::Remote,
+        State::Own { slot } => Place::Own(slot),
+        State::Main { slot } => Place::Main(slot),
+        State::Spare { slot } => Place::Spare(slot),
+        State::Barn { node } => Place::Barn(node),
+        State::Quarantined => Place::Quarantined,
+        _ => Place::Unknown,
+    }
+}
+
+fn cache(of: &CacheDump<'_>) -> DumpCache {
+    let flags = of.layout.map(ObjectLayout::flags);
+    DumpCache {
+        name: of.name.to_owned(),
+        policy: of.policy.map(slabcore::Policy::name),
+        debug: flags.map_or_else(|| "-".to_owned(), |flags| flags.to_string()),
+        object_size: of.object_size,
+        slab_size: of.slab_size,
+        object_offset: of.object_offset,
+        objs_per_slab: of.objs_per_slab,
+        parts: parts(of),
+        slabs_total: 0,
+        places: [0; 9],
+        counted: 0,
+        exact: false,
+        slabs: Vec::new(),
+    }
+}
+
+fn parts(of: &CacheDump<'_>) -> Vec<Part> {
+    let Some(layout) = of.layout else {
+        let object = Part {
+            name: "object",
+            range: 0..of.object_size as usize,
+        };
+        let rest = Part {
+            name: "padding",
+            range: of.object_size as usize..of.slab_size as usize,
+        };
+        return [object, rest]
+            .into_iter()
+            .filter(|part| !part.range.is_empty())
+            .collect();
+    };
+    let regions = layout.regions().into_iter();
+    let named = regions.map(|(region, range)| Part {
+        name: match region {
+            Region::LeftRedzone => "left red zone",
+            Region::Object => "object",
+            Region::Right => "right red zone",
+            Region::FreePointer => "free pointer",
+            Region::AllocTrack => "alloc track",
+            Region::FreeTrack => "free track",
+            Region::OrigSize => "requested size",
+            Region::Padding => "padding",
+        },
+        range,
+    });
+    named.filter(|part| !part.range.is_empty()).collect()
+}
