@@ -266,9 +266,9 @@ fn reported(row: &Row, object: NonNull<u8>, at: isize) {
         );
     }
     let tracked = row.flags.contains('U');
-    assert_eq!(text.contains("Allocated in 0x"), tracked, "{}", row.name);
+    assert_eq!(text.contains("Allocated in "), tracked, "{}", row.name);
     let freed = tracked && row.when == Freed;
-    assert_eq!(text.contains("Freed in 0x"), freed, "{}", row.name);
+    assert_eq!(text.contains("Freed in "), freed, "{}", row.name);
 }
 
 #[test]
