@@ -156,6 +156,7 @@ fn is_type(name: &Value, value: &Value) -> bool {
 fn format_holds(rule: &Value, value: &Value) -> bool {
     match (rule.as_str().unwrap_or_default(), value) {
         ("date-time", Value::String(text)) => text.parse::<jiff::Timestamp>().is_ok(),
+        ("uint16", Value::Number(n)) => n.as_u64().is_some_and(|n| u16::try_from(n).is_ok()),
         ("uint32", Value::Number(n)) => n.as_u64().is_some_and(|n| u32::try_from(n).is_ok()),
         ("uint64", Value::Number(n)) => n.is_u64(),
         // Wider than 64 bits is read back as a float, which is no integer here.

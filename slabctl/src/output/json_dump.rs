@@ -2,6 +2,8 @@
 //!
 //! Source of truth: `collectors::model::Dump`.
 
+use std::fmt::Write as _;
+
 use collectors::model::{
     Dump, DumpCache, DumpObject, DumpSlab, DumpTrack, Holder, Place, Snapshot,
 };
@@ -188,8 +190,17 @@ fn object<'a>(
         requested: of.requested,
         allocated: of.allocated.as_ref().map(track),
         freed: of.freed.as_ref().map(track),
-        bytes: bytes.map(|b| b.iter().map(|byte| format!("{byte:02x}")).collect()),
+        bytes: bytes.map(hex),
     }
+}
+
+/// Two digits a byte.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn slab<'a>(cache: &DumpCache, of: &'a DumpSlab) -> SlabOut<'a> {
