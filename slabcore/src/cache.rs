@@ -280,6 +280,7 @@ impl Cx<'_> {
             self.row.epoch.store(epoch, Relaxed);
             policy::flush(self);
         }
+        policy::owned::age(self);
     }
 }
 

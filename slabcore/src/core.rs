@@ -42,6 +42,10 @@ pub(crate) struct CacheCore {
     pub order: u32,
     pub fallback_order: u32,
     pub objects: u16,
+    /// Words of the bits of a slab's own objects (`own.rs`).
+    pub own_words: u32,
+    /// Whether the objects of a new slab are linked: not if their owner has bits for them.
+    pub links_new: bool,
     /// Objects that must be free before an owner is told.
     pub wake: u16,
     pub sheaf_capacity: u32,
@@ -60,8 +64,10 @@ pub(crate) struct CacheCore {
     pub epoch: AtomicU32,
     /// Protects the shared row.
     pub shared: Lock,
-    /// Protects `sheaf_pool`.
+    /// Protects both pools.
     pub pool_lock: Lock,
+    /// Bits that no slab uses, linked through their first word.
+    pub own_pool: AtomicUsize,
     /// Arrays without a place, linked through their first word.
     pub sheaf_pool: AtomicUsize,
     pub nodes: [NodePart; MAX_NODES],
@@ -115,8 +121,14 @@ impl CacheCore {
     #[inline]
     pub fn locate(&self, address: usize) -> (u32, u16) {
         let slab = self.engine.pages.head_of(address);
-        let offset = (address - self.engine.pages.address(slab)) as u64;
-        (slab, ((offset * self.magic) >> 32) as u16)
+        let offset = address - self.engine.pages.address(slab);
+        (slab, self.index(offset))
+    }
+
+    /// Index of the object at an offset in its slab.
+    #[inline(always)]
+    pub fn index(&self, offset: usize) -> u16 {
+        ((offset as u64 * self.magic) >> 32) as u16
     }
 
     /// Node part of a slab.

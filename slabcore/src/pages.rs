@@ -263,6 +263,11 @@ impl Pages {
             .store(self.used.load(Relaxed) - u64::from(count), Relaxed);
         self.put(&held, page, order, dirty);
         drop(held);
+        self.tick_if_due();
+    }
+
+    /// Ticks if the time has come.
+    pub fn tick_if_due(&self) {
         if let Decommit::AfterMs(ms) = self.decommit {
             let now = sys::coarse_ms();
             let last = self.last_tick.load(Relaxed);

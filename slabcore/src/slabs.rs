@@ -30,7 +30,7 @@ impl Cx<'_> {
         let publish = |run: Run, objects: u16| {
             let desc = core.desc(run.page);
             desc.reset(Word::taken(objects, true));
-            desc.set_whole_local(NONE, 0, NONE);
+            desc.own_free.store(0, Relaxed);
             desc.owner.store(0, Relaxed);
             desc.on_node.store(0, Relaxed);
             desc.place.store(place::NOWHERE, Relaxed);
@@ -62,7 +62,9 @@ impl Cx<'_> {
         for object in 0..objects {
             core.construct(run.page, object, objects);
             let last = object + 1 == objects;
-            links.set(object, if last { NONE } else { object + 1 });
+            if core.links_new {
+                links.set(object, if last { NONE } else { object + 1 });
+            }
         }
         Some((run.page, objects))
     }
@@ -211,21 +213,6 @@ impl Cx<'_> {
     pub fn node_order(self) -> impl Iterator<Item = usize> {
         let (first, nodes) = (self.node(), self.core.engine.nodes());
         (0..nodes).map(move |i| (first + i) % nodes)
-    }
-
-    /// The holder's own list of a slab as a chain.
-    pub fn local_chain(self, slab: u32) -> Option<Chain> {
-        let desc = self.core.desc(slab);
-        let (head, len) = desc.local();
-        let mut tail = desc.local_tail.load(Relaxed) as u16;
-        if tail == NONE {
-            let links = self.core.links(slab);
-            tail = head;
-            for _ in 1..len {
-                tail = links.get(tail);
-            }
-        }
-        (len > 0).then_some(Chain { head, tail, len })
     }
 
     /// Gives up empty slabs of a node's list and puts the fullest first.

@@ -8,7 +8,7 @@ use crate::barn::Exchange;
 use crate::core::Cx;
 use crate::slab::{Chain, Links, NIL, NONE, WasFull};
 use crate::stats::Stat;
-use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicUsize, Ordering::Relaxed};
 
 /// Slabs taken from a node at one time at most.
 const MOST_AT_ONCE: usize = 16;
@@ -52,8 +52,7 @@ pub(crate) fn free(cx: Cx<'_>, object: usize) {
     let row = cx.row;
     cx.inc(Stat::FreeSlowpath);
     if !cx.ensure_sheaves() {
-        let (slab, object) = cx.core.locate(object);
-        sink(cx, slab, Chain::one(object));
+        cx.flush_places(&[AtomicUsize::new(object)]);
         return;
     }
     if cx.push(object) {
@@ -63,9 +62,7 @@ pub(crate) fn free(cx: Cx<'_>, object: usize) {
     if row.spare_n.load(Relaxed) < capacity {
         cx.swap_sheaves();
     } else if !put_in_barn(cx) {
-        cx.flush_array(row.spare.load(Relaxed), capacity, |slab, run| {
-            sink(cx, slab, run);
-        });
+        cx.flush_array(row.spare.load(Relaxed), capacity);
         row.spare_n.store(0, Relaxed);
         cx.swap_sheaves();
     }
@@ -147,7 +144,7 @@ fn refill(cx: Cx<'_>) {
 }
 
 /// The first objects of a slab are to be popped first.
-pub(crate) fn reverse(cx: Cx<'_>, n: u16) {
+fn reverse(cx: Cx<'_>, n: u16) {
     let places = &cx.core.places(cx.row.main.load(Relaxed))[..usize::from(n)];
     let (low, high) = places.split_at(places.len() / 2);
     for (a, b) in low.iter().zip(high.iter().rev()) {

@@ -1,0 +1,163 @@
+//! The own objects of an owned slab, as bits: free, taken out of the word, not given out.
+//!
+//! Bits are out of band, so neither filling an array from a slab nor flushing
+//! one to it touches an object, and the next free object is known without a
+//! chain of loads. A slab of up to 64 objects has its bits in the descriptor;
+//! others borrow words of the cache's pool while they are owned. Only the owner
+//! writes them; others may look, but see no moment of them.
+
+use crate::core::{CacheCore, Cx};
+use crate::slab::{Chain, Links};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+const BITS: usize = u64::BITS as usize;
+
+impl CacheCore {
+    /// The bits of a slab that is owned.
+    #[inline]
+    fn own_bits(&self, slab: u32) -> &[AtomicU64] {
+        let own = &self.desc(slab).own;
+        if self.own_words == 1 {
+            return std::slice::from_ref(own);
+        }
+        match own.load(Relaxed) as usize {
+            0 => &[],
+            // SAFETY: a non-zero address is that of `own_words` words from `new_bits`, which are
+            // never unmapped while the engine lives.
+            at => unsafe {
+                std::slice::from_raw_parts(at as *const AtomicU64, self.own_words as usize)
+            },
+        }
+    }
+
+    /// Words that no slab uses, with whatever is in them.
+    fn new_bits(&self) -> Option<usize> {
+        {
+            let _held = self.pool_lock.lock();
+            let first = self.own_pool.load(Relaxed);
+            if first != 0 {
+                // SAFETY: bits in the pool are words of `meta`, used by nobody else.
+                let next = unsafe { AtomicUsize::from_ptr(first as *mut usize) };
+                self.own_pool.store(next.load(Relaxed), Relaxed);
+                return Some(first);
+            }
+        }
+        self.engine
+            .meta(self.own_words as usize * size_of::<u64>(), 64)
+    }
+
+    /// Number of own objects of an owned slab.
+    #[inline]
+    pub fn own_free(&self, slab: u32) -> u16 {
+        self.desc(slab).own_free.load(Relaxed) as u16
+    }
+
+    fn set_own_free(&self, slab: u32, n: u16) {
+        self.desc(slab).own_free.store(u32::from(n), Relaxed);
+    }
+
+    /// Adds objects to the bits, as `next` gives them, until it gives none; gives their number.
+    #[inline(always)]
+    pub fn own_add(&self, slab: u32, mut next: impl FnMut() -> Option<u16>) -> u16 {
+        let bits = self.own_bits(slab);
+        let (mut n, mut at, mut word) = (0, 0, 0);
+        while let Some(object) = next() {
+            let of = usize::from(object) / BITS;
+            if of != at {
+                or(bits, at, word);
+                (at, word) = (of, 0);
+            }
+            word |= 1 << (usize::from(object) % BITS);
+            n += 1;
+        }
+        or(bits, at, word);
+        self.set_own_free(slab, self.own_free(slab) + n);
+        n
+    }
+
+    /// Adds a chain that ends after `n` objects.
+    pub fn own_add_list(&self, slab: u32, mut head: u16, mut n: u16) {
+        let links = self.links(slab);
+        self.own_add(slab, || {
+            n = n.checked_sub(1)?;
+            let object = head;
+            head = links.get(object);
+            Some(object)
+        });
+    }
+
+    /// Takes up to `want` objects out of the bits, lowest first; gives their number.
+    #[inline]
+    pub fn own_take(&self, slab: u32, want: u16, mut each: impl FnMut(u16)) -> u16 {
+        let mut got = 0;
+        for (at, bits) in self.own_bits(slab).iter().enumerate() {
+            let mut word = bits.load(Relaxed);
+            if word == 0 {
+                continue;
+            }
+            while word != 0 && got < want {
+                each((at * BITS) as u16 + word.trailing_zeros() as u16);
+                word &= word - 1;
+                got += 1;
+            }
+            bits.store(word, Relaxed);
+            if got == want {
+                break;
+            }
+        }
+        self.set_own_free(slab, self.own_free(slab) - got);
+        got
+    }
+}
+
+#[inline(always)]
+fn or(bits: &[AtomicU64], at: usize, word: u64) {
+    if let Some(bits) = bits.get(at) {
+        bits.store(bits.load(Relaxed) | word, Relaxed);
+    }
+}
+
+impl Cx<'_> {
+    /// Gives a slab bits without any set; false if there is no memory for them.
+    pub fn own_begin(self, slab: u32) -> bool {
+        let (core, desc) = (self.core, self.core.desc(slab));
+        core.set_own_free(slab, 0);
+        desc.own.store(0, Relaxed);
+        if core.own_words == 1 {
+            return true;
+        }
+        let Some(at) = core.new_bits() else {
+            return false;
+        };
+        desc.own.store(at as u64, Relaxed);
+        for word in core.own_bits(slab) {
+            word.store(0, Relaxed);
+        }
+        true
+    }
+
+    /// Takes a slab's bits away; the objects are chained for the word.
+    pub fn own_end(self, slab: u32) -> Option<Chain> {
+        let (core, desc) = (self.core, self.core.desc(slab));
+        let links = core.links(slab);
+        let mut chain: Option<Chain> = None;
+        core.own_take(slab, u16::MAX, |object| match &mut chain {
+            None => chain = Some(Chain::one(object)),
+            Some(chain) => {
+                links.set(chain.tail, object);
+                chain.tail = object;
+                chain.len += 1;
+            }
+        });
+        let at = desc.own.load(Relaxed) as usize;
+        desc.own.store(0, Relaxed);
+        if core.own_words > 1 && at != 0 {
+            let _held = core.pool_lock.lock();
+            // SAFETY: the words are the slab's, which uses them no more.
+            let first = unsafe { AtomicUsize::from_ptr(at as *mut usize) };
+            first.store(core.own_pool.load(Relaxed), Relaxed);
+            core.own_pool.store(at, Relaxed);
+        }
+        chain
+    }
+}
