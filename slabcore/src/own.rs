@@ -86,9 +86,10 @@ impl CacheCore {
         });
     }
 
-    /// Takes up to `want` objects out of the bits, lowest first; gives their number.
-    #[inline]
-    pub fn own_take(&self, slab: u32, want: u16, mut each: impl FnMut(u16)) -> u16 {
+    /// Takes up to `want` objects out of the bits, lowest first: `put` gets the number of
+    /// each, counted from 0, and its index. Gives how many.
+    #[inline(always)]
+    pub fn own_take(&self, slab: u32, want: usize, mut put: impl FnMut(usize, usize)) -> usize {
         let mut got = 0;
         for (at, bits) in self.own_bits(slab).iter().enumerate() {
             let mut word = bits.load(Relaxed);
@@ -96,7 +97,7 @@ impl CacheCore {
                 continue;
             }
             while word != 0 && got < want {
-                each((at * BITS) as u16 + word.trailing_zeros() as u16);
+                put(got, at * BITS + word.trailing_zeros() as usize);
                 word &= word - 1;
                 got += 1;
             }
@@ -105,7 +106,7 @@ impl CacheCore {
                 break;
             }
         }
-        self.set_own_free(slab, self.own_free(slab) - got);
+        self.set_own_free(slab, self.own_free(slab) - got as u16);
         got
     }
 }
@@ -141,12 +142,15 @@ impl Cx<'_> {
         let (core, desc) = (self.core, self.core.desc(slab));
         let links = core.links(slab);
         let mut chain: Option<Chain> = None;
-        core.own_take(slab, u16::MAX, |object| match &mut chain {
-            None => chain = Some(Chain::one(object)),
-            Some(chain) => {
-                links.set(chain.tail, object);
-                chain.tail = object;
-                chain.len += 1;
+        core.own_take(slab, usize::MAX, |_, object| {
+            let object = object as u16;
+            match &mut chain {
+                None => chain = Some(Chain::one(object)),
+                Some(chain) => {
+                    links.set(chain.tail, object);
+                    chain.tail = object;
+                    chain.len += 1;
+                }
             }
         });
         let at = desc.own.load(Relaxed) as usize;

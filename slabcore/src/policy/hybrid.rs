@@ -21,10 +21,27 @@ const SAMPLES: usize = 8;
 #[cold]
 #[inline(never)]
 pub(crate) fn alloc(cx: Cx<'_>) -> usize {
+    if !fill(cx) {
+        return 0;
+    }
+    cx.inc(Stat::AllocSlowpath);
+    cx.pop().unwrap_or(0)
+}
+
+/// Has something in the main array, if that costs no more than an exchange of arrays.
+pub(super) fn has_array(cx: Cx<'_>) -> bool {
+    if cx.row.n.load(Relaxed) == 0 && cx.row.spare_n.load(Relaxed) > 0 {
+        cx.swap_sheaves();
+    }
+    cx.row.n.load(Relaxed) > 0
+}
+
+/// Has something in the main array; false if memory is short.
+pub(super) fn fill(cx: Cx<'_>) -> bool {
     let row = cx.row;
     if !cx.ensure_sheaves() {
         cx.inc(Stat::AllocFailed);
-        return 0;
+        return false;
     }
     if row.n.load(Relaxed) == 0 {
         if row.spare_n.load(Relaxed) > 0 {
@@ -33,11 +50,7 @@ pub(crate) fn alloc(cx: Cx<'_>) -> usize {
             refill(cx);
         }
     }
-    let object = cx.pop().unwrap_or(0);
-    if object != 0 {
-        cx.inc(Stat::AllocSlowpath);
-    }
-    object
+    row.n.load(Relaxed) != 0
 }
 
 /// Frees one object when the main array is full.
@@ -148,10 +161,31 @@ pub(crate) fn sink_own(cx: Cx<'_>, slab: u32, places: &[AtomicUsize]) -> usize {
     usize::from(n)
 }
 
-/// Fills a part of the main array, first objects of a slab to be popped first.
+/// Fills the empty main array, first objects of a slab to be popped first.
 fn refill(cx: Cx<'_>) {
-    let want = (cx.core.sheaf_capacity as u16 / 2).max(1);
-    let places = &cx.core.places(cx.row.main.load(Relaxed))[..usize::from(want)];
+    let want = cx.core.sheaf_capacity as usize;
+    let places = &cx.core.places(cx.row.main.load(Relaxed))[..want];
+    let got = take(cx, want, |at, object| {
+        // Not out of bounds: `at` is below `want`.
+        if let Some(place) = places.get(want - 1 - at) {
+            place.store(object, Relaxed);
+        }
+    });
+    if got < want {
+        // Memory ended: what there is goes down.
+        for at in 0..got {
+            places[at].store(places[want - got + at].load(Relaxed), Relaxed);
+        }
+    }
+    cx.row.n.store(got as u32, Relaxed);
+    cx.add(Stat::SheafRefill, got as u64);
+}
+
+/// Takes up to `want` objects of own slabs: `put` gets the number of each, counted
+/// from 0, and its address. Gives how many; less only when memory is short.
+#[inline(always)]
+pub(super) fn take(cx: Cx<'_>, want: usize, mut put: impl FnMut(usize, usize)) -> usize {
+    let size = cx.core.size as usize;
     let mut got = 0;
     while got < want {
         let mut slab = cx.row.slab.load(Relaxed);
@@ -162,51 +196,47 @@ fn refill(cx: Cx<'_>) {
             }
         }
         let base = cx.core.address(slab, 0);
-        let mut from_top = places[..usize::from(want - got)].iter().rev();
-        got += cx.core.own_take(slab, want - got, |object| {
-            if let Some(place) = from_top.next() {
-                let offset = usize::from(object) * cx.core.size as usize;
-                place.store(base + offset, Relaxed);
-            }
+        got += cx.core.own_take(slab, want - got, |at, object| {
+            put(got + at, base + object * size);
         });
         if got < want && !spent(cx, slab) {
             cx.row.slab.store(NIL, Relaxed);
         }
     }
-    // The places below are empty if memory ended.
-    for at in 0..usize::from(got) {
-        let from = usize::from(want - got) + at;
-        places[at].store(places[from].load(Relaxed), Relaxed);
-    }
-    cx.row.n.store(u32::from(got), Relaxed);
-    cx.add(Stat::SheafRefill, u64::from(got));
+    got
 }
 
 /// The own objects of the slab in hand are spent: takes what others freed, or puts
 /// the slab on the list of full ones, to be told later. Tells whether there is more.
+#[inline(never)]
 fn spent(cx: Cx<'_>, slab: u32) -> bool {
     let desc = cx.core.desc(slab);
     let wake = cx.core.wake;
-    cx.inc(Stat::AtomicOps);
-    let changed = desc.update(|old| {
-        Some(if old.free() >= wake {
-            old.emptied()
-        } else {
-            old.with_wake(true)
-        })
-    });
-    if let Some((old, _)) = changed
-        && old.free() >= wake
-    {
-        cx.inc(Stat::AllocRefill);
-        cx.core.own_add_list(slab, old.head(), old.free());
-        return true;
+    let word = desc.load();
+    // A wake bit that is still set needs no change: who clears it will tell.
+    if word.free() >= wake || !word.wake() {
+        cx.inc(Stat::AtomicOps);
+        let changed = desc.update(|old| {
+            Some(if old.free() >= wake {
+                old.emptied()
+            } else {
+                old.with_wake(true)
+            })
+        });
+        if let Some((old, _)) = changed
+            && old.free() >= wake
+        {
+            cx.inc(Stat::AllocRefill);
+            cx.core.own_add_list(slab, old.head(), old.free());
+            return true;
+        }
     }
     link(cx, slab, place::FULL);
     false
 }
 
 /// Finds another slab to allocate from; [`NIL`] if there is none to be had.
+#[inline(never)]
 fn next_slab(cx: Cx<'_>) -> u32 {
     look_at_told(cx);
     let row = cx.row;

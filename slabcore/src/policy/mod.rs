@@ -3,6 +3,7 @@
 //! `cpu_slab` is what `classic`, `cpu_partial` and `delayed_freeze` have in
 //! common: a slab in hand whose free list the slot owns.
 
+pub(crate) mod bulk;
 pub(crate) mod classic;
 pub(crate) mod cpu_partial;
 pub(crate) mod cpu_slab;
@@ -123,10 +124,14 @@ pub(crate) fn flush_barns(cx: Cx<'_>) {
 
 /// Frees a run of objects that came out of an array.
 pub(crate) fn sink(cx: Cx<'_>, slab: u32, run: Chain) {
-    if cx.core.path == Path::Policy(Policy::Hybrid) {
-        hybrid::sink(cx, slab, run);
-    } else {
-        sheaves::sink(cx, slab, run);
+    match cx.core.path {
+        Path::Policy(Policy::Hybrid) => hybrid::sink(cx, slab, run),
+        Path::Policy(Policy::Sheaves) => sheaves::sink(cx, slab, run),
+        Path::Policy(Policy::Classic) => cpu_slab::sink::<Classic>(cx, slab, run),
+        Path::Policy(Policy::CpuPartial) => cpu_slab::sink::<CpuPartial>(cx, slab, run),
+        Path::Policy(Policy::DelayedFreeze) => cpu_slab::sink::<DelayedFreeze>(cx, slab, run),
+        // Has no arrays, and its objects are freed one by one.
+        Path::Debug => {}
     }
 }
 

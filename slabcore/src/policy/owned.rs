@@ -83,21 +83,12 @@ pub(super) fn give_up(cx: Cx<'_>, slab: u32) {
     cx.deactivate(slab, own);
 }
 
-/// Nobody needs to tell of a slab that the owner looks at anyway.
-pub(super) fn stop_wake(cx: Cx<'_>, slab: u32) {
-    let desc = cx.core.desc(slab);
-    if desc.load().wake() {
-        desc.update(|old| Some(old.with_wake(false)));
-        cx.inc(Stat::AtomicOps);
-    }
-}
-
 /// Looks again at a slab that got free objects, own or foreign.
 pub(super) fn settle(cx: Cx<'_>, slab: u32, enough: bool) {
     let desc = cx.core.desc(slab);
     if enough && desc.place.load(Relaxed) == place::FULL {
         unlink(cx, slab);
-        stop_wake(cx, slab);
+        // The wake bit stays: at worst the owner is told of a slab that it has found already.
         link(cx, slab, place::PARTIAL);
     }
     let most = (KEPT / (PAGE << cx.core.order)) as u32;

@@ -16,34 +16,40 @@ const MOST_AT_ONCE: usize = 16;
 /// Allocates one object when the main array is empty; 0 is failure.
 #[cold]
 pub(crate) fn alloc(cx: Cx<'_>) -> usize {
+    if !fill(cx) {
+        return 0;
+    }
+    cx.inc(Stat::AllocSlowpath);
+    cx.pop().unwrap_or(0)
+}
+
+/// Has something in the main array; false if memory is short.
+pub(super) fn fill(cx: Cx<'_>) -> bool {
     let row = cx.row;
     if !cx.ensure_sheaves() {
         cx.inc(Stat::AllocFailed);
-        return 0;
+        return false;
     }
-    if row.n.load(Relaxed) == 0 {
-        if row.spare_n.load(Relaxed) > 0 {
-            cx.swap_sheaves();
-        } else {
-            cx.add(Stat::AtomicOps, 2);
-            match cx.part().barn.full_for_empty(row.main.load(Relaxed), true) {
-                Exchange::Swapped(full) => {
-                    cx.inc(Stat::BarnGet);
-                    row.main.store(full, Relaxed);
-                    row.n.store(cx.core.sheaf_capacity, Relaxed);
-                }
-                Exchange::NoEmpty | Exchange::Refused => {
-                    cx.inc(Stat::BarnGetFail);
-                    refill(cx);
-                }
-            }
+    if row.n.load(Relaxed) != 0 {
+        return true;
+    }
+    if row.spare_n.load(Relaxed) > 0 {
+        cx.swap_sheaves();
+        return true;
+    }
+    cx.add(Stat::AtomicOps, 2);
+    match cx.part().barn.full_for_empty(row.main.load(Relaxed), true) {
+        Exchange::Swapped(full) => {
+            cx.inc(Stat::BarnGet);
+            row.main.store(full, Relaxed);
+            row.n.store(cx.core.sheaf_capacity, Relaxed);
+        }
+        Exchange::NoEmpty | Exchange::Refused => {
+            cx.inc(Stat::BarnGetFail);
+            refill(cx);
         }
     }
-    let object = cx.pop().unwrap_or(0);
-    if object != 0 {
-        cx.inc(Stat::AllocSlowpath);
-    }
-    object
+    row.n.load(Relaxed) != 0
 }
 
 /// Frees one object when the main array is full.
