@@ -60,7 +60,16 @@ impl CacheCore {
     #[inline(always)]
     pub fn own_add(&self, slab: u32, mut next: impl FnMut() -> Option<u16>) -> u16 {
         let bits = self.own_bits(slab);
-        let (mut n, mut at, mut word) = (0, 0, 0);
+        let (mut n, mut at, mut word) = (0, 0, 0u64);
+        if let [bits] = bits {
+            while let Some(object) = next() {
+                word |= 1 << (usize::from(object) % BITS);
+                n += 1;
+            }
+            bits.store(bits.load(Relaxed) | word, Relaxed);
+            self.set_own_free(slab, self.own_free(slab) + n);
+            return n;
+        }
         while let Some(object) = next() {
             let of = usize::from(object) / BITS;
             if of != at {

@@ -70,7 +70,10 @@ fn run() -> Option<bool> {
     let cache = CacheBuilder::new(&engine, "counted", layout).policy(policy);
     let cache = cache.build().ok()?;
     // So that the slabs are there.
-    work(&cache, "batch");
+    let mut objects = vec![null_mut(); BATCH];
+    cache.alloc_bulk(&mut objects);
+    // SAFETY: each object is in use and freed once.
+    unsafe { cache.free_bulk(&objects) };
     Some(work(&cache, &args.next()?))
 }
 

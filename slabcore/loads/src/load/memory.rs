@@ -2,7 +2,7 @@
 //!
 //! What the loads themselves need is there and touched before they begin.
 
-use super::{free_sized, pass};
+use super::free_sized;
 use crate::rng::Rng;
 use crate::{Heap, Pool, rss};
 use std::time::Duration;
@@ -100,14 +100,45 @@ pub fn after<H: Heap>(heap: &H) -> Option<f64> {
     Some(rss::now()?.saturating_sub(before) as f64 / MIB)
 }
 
-/// MiB at the highest point while 1,000,000 objects go from one thread to another.
+/// MiB at the highest point while one thread allocates 200,000 objects after the other,
+/// another frees them as many at a time, and at most twice as many are live.
 pub fn peak_of_stream<P: Pool>(pool: &P, size: usize) -> Option<f64> {
-    let object = pool.alloc();
-    // SAFETY: allocated just now.
-    unsafe { pool.free(object) };
-    // Threads and ring once before.
+    const TURNS: usize = 10;
+    let mut tables = [table(), table()];
     let before = rss::now()?;
     rss::reset_peak()?;
-    pass::through_ring(pool, 1_000_000, size);
-    Some(rss::peak()?.saturating_sub(before) as f64 / MIB)
+    for _ in 0..TURNS {
+        let [fresh, old] = &mut tables;
+        let (fresh, old) = (Table(fresh), Table(old));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let fresh = fresh;
+                for place in fresh.0.iter_mut() {
+                    *place = pool.alloc();
+                    // SAFETY: the object has `size` bytes.
+                    unsafe { place.write_bytes(1, size) };
+                }
+            });
+            scope.spawn(move || {
+                let old = old;
+                for place in old.0.iter_mut().filter(|place| !place.is_null()) {
+                    // SAFETY: the object was allocated in the turn before, and is freed once.
+                    unsafe { pool.free(*place) };
+                    *place = std::ptr::null_mut();
+                }
+            });
+        });
+        tables.swap(0, 1);
+    }
+    let peak = rss::peak()?.saturating_sub(before) as f64 / MIB;
+    for place in tables.iter().flatten().filter(|place| !place.is_null()) {
+        // SAFETY: as above.
+        unsafe { pool.free(*place) };
+    }
+    Some(peak)
 }
+
+/// A table that one thread works on.
+struct Table<'t>(&'t mut Vec<*mut u8>);
+// SAFETY: whoever has the value owns the objects of the table.
+unsafe impl Send for Table<'_> {}

@@ -37,7 +37,7 @@ pub enum Kind {
     Mstress,
     /// Memory held for each live byte after a load that leaves holes.
     Held,
-    /// The most memory while one thread allocates and another frees.
+    /// The most memory while one thread allocates what another frees, in turns of 200,000.
     PeakStream,
     /// Memory that is still held some seconds after everything was freed.
     After,

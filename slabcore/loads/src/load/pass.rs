@@ -47,7 +47,7 @@ impl Ring {
 }
 
 /// Passes `n` objects, of which `write` bytes are written and one word is read.
-pub fn through_ring<P: Pool>(pool: &P, n: usize, write: usize) {
+fn through_ring<P: Pool>(pool: &P, n: usize, write: usize) {
     let ring = Ring([const { AtomicPtr::new(null_mut()) }; RING]);
     thread::scope(|scope| {
         scope.spawn(|| {
