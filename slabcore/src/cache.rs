@@ -268,6 +268,11 @@ impl CacheCore {
         for row in self.used_rows() {
             sum.add_row(&row.stats);
         }
+        for part in &self.nodes {
+            let (taken, contended) = part.node.list_lock.counts();
+            sum.add(Stat::ListLock, taken);
+            sum.add(Stat::ListLockContended, contended);
+        }
         sum
     }
 
