@@ -54,6 +54,10 @@ impl Word {
     pub const fn wake(self) -> bool {
         self.0 & WAKE != 0
     }
+    /// The holder wants to be told, and has not been because too few objects are free.
+    pub const fn asks(self, wake: u16) -> bool {
+        self.wake() && self.free() < wake
+    }
     /// Number of changes, modulo 2^15.
     pub const fn tag(self) -> u16 {
         (self.0 >> 49) as u16
@@ -290,6 +294,20 @@ impl Desc {
                 return (old.head(), old.free());
             }
         }
+    }
+
+    /// Takes the whole list of a slab that this thread owns if it has at least `wake`
+    /// objects; else sets the wake bit, so that the free that makes it so many tells.
+    #[inline]
+    pub fn take_or_ask(&self, wake: u16) -> Option<(u16, u16)> {
+        let (old, _) = self.update(|old| {
+            Some(if old.free() >= wake {
+                old.emptied()
+            } else {
+                old.with_wake(true)
+            })
+        })?;
+        (old.free() >= wake).then_some((old.head(), old.free()))
     }
 
     /// Pops up to `want` objects of a slab that only this thread may take from:

@@ -77,9 +77,10 @@ mod lock {
             (of(&self.taken), of(&self.contended))
         }
 
+        /// Whether somebody sleeps until it is free.
         #[cfg(test)]
-        pub fn word_is_not_contended(&self) -> bool {
-            self.word.load(Ordering::Relaxed) != CONTENDED
+        pub fn is_waited_for(&self) -> bool {
+            self.word.load(Ordering::Relaxed) == CONTENDED
         }
 
         #[inline]
@@ -192,8 +193,7 @@ mod tests {
         assert_eq!(lock.counts(), (1, 0));
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| drop(lock.lock()));
-            // Two is "somebody sleeps".
-            while lock.word_is_not_contended() {
+            while !lock.is_waited_for() {
                 std::thread::yield_now();
             }
             drop(held);

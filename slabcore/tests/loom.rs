@@ -89,19 +89,12 @@ impl World {
         }
     }
 
-    /// As the owner whose list is spent does; true if it took something.
+    /// As the owner whose list is spent does: what it took.
     fn spent(&self) -> u16 {
-        let (old, _) = self
-            .slab()
-            .update(|old| {
-                Some(if old.free() >= WAKE {
-                    old.emptied()
-                } else {
-                    old.with_wake(true)
-                })
-            })
-            .unwrap();
-        if old.free() >= WAKE { old.free() } else { 0 }
+        if self.slab().load().asks(WAKE) {
+            return 0;
+        }
+        self.slab().take_or_ask(WAKE).map_or(0, |(_, len)| len)
     }
 
     /// Length of the word's list; it must fit the counts.

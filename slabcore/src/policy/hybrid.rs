@@ -226,23 +226,12 @@ fn prefetch(object: usize) {
 #[inline(never)]
 fn spent(cx: Cx<'_>, slab: u32) -> bool {
     let desc = cx.core.desc(slab);
-    let wake = cx.core.wake;
-    let word = desc.load();
     // A wake bit that is still set needs no change: who clears it will tell.
-    if word.free() >= wake || !word.wake() {
+    if !desc.load().asks(cx.core.wake) {
         cx.inc(Stat::AtomicOps);
-        let changed = desc.update(|old| {
-            Some(if old.free() >= wake {
-                old.emptied()
-            } else {
-                old.with_wake(true)
-            })
-        });
-        if let Some((old, _)) = changed
-            && old.free() >= wake
-        {
+        if let Some((head, len)) = desc.take_or_ask(cx.core.wake) {
             cx.inc(Stat::AllocRefill);
-            cx.core.own_add_list(slab, old.head(), old.free());
+            cx.core.own_add_list(slab, head, len);
             return true;
         }
     }
