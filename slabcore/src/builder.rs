@@ -385,6 +385,8 @@ impl<'a> CacheBuilder<'a> {
             order: geometry.order,
             fallback_order: geometry.fallback_order,
             objects: geometry.objects as u16,
+            own_words: per_slab.div_ceil(u64::BITS),
+            links_new: path != Path::Policy(Policy::Hybrid),
             wake: (per_slab / 8).clamp(1, 32) as u16,
             sheaf_capacity: if sheaves { capacity.clamp(2, 4096) } else { 0 },
             cpu_partial,
@@ -408,6 +410,7 @@ impl<'a> CacheBuilder<'a> {
             shared: Lock::new(),
             pool_lock: Lock::new(),
             sheaf_pool: AtomicUsize::new(0),
+            own_pool: AtomicUsize::new(0),
             nodes: std::array::from_fn(|_| NodePart::default()),
         }
     }

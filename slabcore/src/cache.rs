@@ -1,4 +1,4 @@
-//! Handles on caches: allocate, free, in bulk, shrink, destroy.
+//! Handles on caches: allocate, free, shrink, destroy. In bulk: `policy/bulk.rs`.
 
 use crate::core::{CacheCore, Cx};
 use crate::debug::operation::Operation;
@@ -42,7 +42,7 @@ impl Cache {
     }
 
     #[inline(always)]
-    fn row(&self) -> &Row {
+    pub(crate) fn row(&self) -> &Row {
         let row = in_register(self.rows + slot::offset());
         // SAFETY: the offset is that of a row below MAX_SLOTS, and `rows` maps as many while the
         // cache has a handle. The row belongs to this thread, or is the empty one at offset 0.
@@ -130,28 +130,6 @@ impl Cache {
     fn free_more(&self, object: usize) {
         if !cpu_slab::free_fast(self.core, self.row(), object) {
             free_slow(self.core, object);
-        }
-    }
-
-    /// Allocates objects until `out` is full or memory is short; returns how many.
-    pub fn alloc_bulk(&self, out: &mut [*mut u8]) -> usize {
-        for (i, place) in out.iter_mut().enumerate() {
-            match self.alloc() {
-                Some(object) => *place = object.as_ptr(),
-                None => return i,
-            }
-        }
-        out.len()
-    }
-
-    /// Frees objects; null pointers are left out.
-    ///
-    /// # Safety
-    /// As [`Cache::free`], for each of them.
-    pub unsafe fn free_bulk(&self, objects: &[*mut u8]) {
-        for object in objects.iter().filter_map(|object| NonNull::new(*object)) {
-            // SAFETY: by the contract.
-            unsafe { self.free(object) };
         }
     }
 
@@ -299,12 +277,13 @@ pub(crate) fn with_slot<R>(core: &CacheCore, work: impl FnOnce(Cx<'_>) -> R) -> 
 impl Cx<'_> {
     /// Gives up what the row holds if there was a request to shrink.
     #[inline]
-    fn follow_shrink(self) {
+    pub(crate) fn follow_shrink(self) {
         let epoch = self.core.epoch.load(Relaxed);
         if self.row.epoch.load(Relaxed) != epoch {
             self.row.epoch.store(epoch, Relaxed);
             policy::flush(self);
         }
+        policy::owned::age(self);
     }
 }
 
@@ -313,6 +292,11 @@ impl CacheCore {
         let mut sum = Counters::default();
         for row in self.used_rows() {
             sum.add_row(&row.stats);
+        }
+        for part in &self.nodes {
+            let (taken, contended) = part.node.list_lock.counts();
+            sum.add(Stat::ListLock, taken);
+            sum.add(Stat::ListLockContended, contended);
         }
         sum
     }

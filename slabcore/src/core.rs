@@ -24,6 +24,7 @@ pub(crate) enum Path {
 
 /// A cache, as all its handles and slots share it.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct CacheCore {
     pub engine: &'static EngineCore,
     pub id: u32,
@@ -43,6 +44,10 @@ pub(crate) struct CacheCore {
     pub order: u32,
     pub fallback_order: u32,
     pub objects: u16,
+    /// Words of the bits of a slab's own objects (`own.rs`).
+    pub own_words: u32,
+    /// Whether the objects of a new slab are linked: not if their owner has bits for them.
+    pub links_new: bool,
     /// Objects that must be free before an owner is told.
     pub wake: u16,
     pub sheaf_capacity: u32,
@@ -68,8 +73,10 @@ pub(crate) struct CacheCore {
     pub epoch: AtomicU32,
     /// Protects the shared row.
     pub shared: Lock,
-    /// Protects `sheaf_pool`.
+    /// Protects both pools.
     pub pool_lock: Lock,
+    /// Bits that no slab uses, linked through their first word.
+    pub own_pool: AtomicUsize,
     /// Arrays without a place, linked through their first word.
     pub sheaf_pool: AtomicUsize,
     pub nodes: [NodePart; MAX_NODES],
@@ -131,7 +138,13 @@ impl CacheCore {
     #[inline]
     pub fn locate(&self, address: usize) -> (u32, u16) {
         let (slab, offset) = self.engine.pages.run_of(address);
-        (slab, ((offset as u64 * self.magic) >> 32) as u16)
+        (slab, self.index(offset))
+    }
+
+    /// Index of the object at an offset in its slab.
+    #[inline(always)]
+    pub fn index(&self, offset: usize) -> u16 {
+        ((offset as u64 * self.magic) >> 32) as u16
     }
 
     /// Node part of a slab.

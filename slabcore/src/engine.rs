@@ -365,6 +365,13 @@ pub(crate) fn with_registry<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
+/// As [`with_registry`], unless somebody holds it.
+pub(crate) fn try_registry(work: impl FnOnce()) {
+    if let Some(_held) = REGISTRY.lock.try_lock() {
+        work();
+    }
+}
+
 /// What an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Address {

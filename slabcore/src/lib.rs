@@ -16,8 +16,8 @@
 //! * **sheaf**: an array of object pointers; **barn**: a node's stock of full and empty ones.
 //!
 //! # Invariants
-//! 1. An object is in exactly one place: with the user, in a sheaf, in the own list of the
-//!    slot that holds its slab, or in its slab's word.
+//! 1. An object is in exactly one place: with the user, in a sheaf, in the own list (hybrid: in
+//!    the own bits) of the slot that holds its slab, or in its slab's word.
 //! 2. The word's list has `objects - inuse` objects, all of the slab, none twice, ending in
 //!    0xffff. Anybody may push to it; only who holds the slab takes from it. Slabs on a
 //!    node's list are held by whoever holds the list lock.
@@ -84,6 +84,8 @@ pub mod hooks;
 mod large;
 #[cfg(not(loom))]
 pub mod order;
+#[cfg(not(loom))]
+mod own;
 #[cfg(not(loom))]
 pub mod pages;
 #[cfg(not(loom))]

@@ -6,7 +6,7 @@
 //! arrays have no capacity, so both fast paths leave it at once.
 
 use crate::stats::{Stat, StatRow};
-use crate::sync::{AtomicU32, AtomicUsize, Ordering, Ordering::Relaxed};
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
 use crate::wake::WakeQueue;
 use std::sync::atomic::fence;
 
@@ -42,6 +42,10 @@ pub(crate) struct Row {
     pub full: AtomicU32,
     /// Slabs on it.
     pub nr_full: AtomicU32,
+    /// The fewest slabs on the list of partial ones since `aged`.
+    pub low: AtomicU32,
+    /// When the row was last looked through for slabs that it does not need, in milliseconds.
+    pub aged: AtomicU64,
     /// The request to shrink that this row has followed.
     pub epoch: AtomicU32,
     /// Odd while more than a fast path changes the row or what it holds.

@@ -5,6 +5,7 @@
 //! are in it stands in the row, and in a barn it is full or empty.
 
 use crate::core::{CacheCore, Cx};
+use crate::policy;
 use crate::slab::{Chain, Links};
 use crate::stats::Stat;
 use crate::sync::{AtomicUsize, Ordering::Relaxed};
@@ -123,44 +124,57 @@ impl Cx<'_> {
         true
     }
 
-    /// Frees the first `n` objects of an array, as runs of one slab each.
-    ///
-    /// `sink` gets each slab at most a few times: several runs are kept open, so
-    /// that objects of slabs in turn do not make a run each.
-    pub fn flush_array(self, sheaf: usize, n: u32, sink: impl Fn(u32, Chain)) {
-        let core = self.core;
-        let mut open: [Option<(u32, Chain)>; OPEN_RUNS] = [None; OPEN_RUNS];
-        for place in core.places(sheaf).iter().take(n as usize) {
-            let (slab, object) = core.locate(place.load(Relaxed));
-            let at = (slab ^ slab >> 3 ^ slab >> 6) as usize % OPEN_RUNS;
-            if let Some((of, run)) = &mut open[at]
-                && *of == slab
-            {
-                core.links(slab).set(object, run.head);
-                run.head = object;
-                run.len += 1;
-                continue;
-            }
-            let before = open[at].replace((slab, Chain::one(object)));
-            if let Some((slab, run)) = before {
-                sink(slab, run);
-            }
-        }
-        for (slab, run) in open.into_iter().flatten() {
-            sink(slab, run);
-        }
+    /// Frees the first `n` objects of an array.
+    pub fn flush_array(self, sheaf: usize, n: u32) {
+        self.flush_places(&self.core.places(sheaf)[..n as usize]);
         self.add(Stat::SheafFlush, u64::from(n));
     }
 
+    /// Frees objects, as runs of one slab each.
+    ///
+    /// A slab is reached at most a few times: several runs are kept open, so
+    /// that objects of slabs in turn do not make a run each.
+    pub fn flush_places(self, places: &[AtomicUsize]) {
+        let core = self.core;
+        let mut open: [Option<(u32, Chain)>; OPEN_RUNS] = [None; OPEN_RUNS];
+        let mut at = 0;
+        while let Some(first) = places.get(at) {
+            let (slab, object) = core.locate(first.load(Relaxed));
+            let own = policy::sink_own(self, slab, &places[at..]);
+            if own > 0 {
+                at += own;
+                continue;
+            }
+            let run = core.run_of(slab, object, &places[at..]);
+            at += usize::from(run.len);
+            let of_run = &mut open[(slab ^ slab >> 3 ^ slab >> 6) as usize % OPEN_RUNS];
+            match of_run {
+                Some((of, before)) if *of == slab => {
+                    core.links(slab).set(run.tail, before.head);
+                    before.head = run.head;
+                    before.len += run.len;
+                }
+                _ => {
+                    if let Some((slab, run)) = of_run.replace((slab, run)) {
+                        policy::sink(self, slab, run);
+                    }
+                }
+            }
+        }
+        for (slab, run) in open.into_iter().flatten() {
+            policy::sink(self, slab, run);
+        }
+    }
+
     /// Flushes both arrays and gives them up; the row is then as if it had none.
-    pub fn drop_sheaves(self, sink: impl Fn(u32, Chain)) {
+    pub fn drop_sheaves(self) {
         let row = self.row;
         if row.cap.load(Relaxed) == 0 {
             return;
         }
         let (main, spare) = (row.main.load(Relaxed), row.spare.load(Relaxed));
-        self.flush_array(main, row.n.load(Relaxed), &sink);
-        self.flush_array(spare, row.spare_n.load(Relaxed), &sink);
+        self.flush_array(main, row.n.load(Relaxed));
+        self.flush_array(spare, row.spare_n.load(Relaxed));
         row.cap.store(0, Relaxed);
         row.n.store(0, Relaxed);
         row.spare_n.store(0, Relaxed);
@@ -171,15 +185,43 @@ impl Cx<'_> {
     }
 
     /// Flushes the barns of all nodes.
-    pub fn drop_barns(self, sink: impl Fn(u32, Chain)) {
+    pub fn drop_barns(self) {
         for part in &self.core.nodes {
             while let Some(sheaf) = part.barn.take_full() {
-                self.flush_array(sheaf, self.core.sheaf_capacity, &sink);
+                self.flush_array(sheaf, self.core.sheaf_capacity);
                 self.sheaf_free(sheaf);
             }
             while let Some(sheaf) = part.barn.take_empty() {
                 self.sheaf_free(sheaf);
             }
         }
+    }
+}
+
+impl CacheCore {
+    /// Address of a slab and bytes of its run.
+    #[inline]
+    pub fn span(&self, slab: u32) -> (usize, usize) {
+        let pages = &self.engine.pages;
+        (pages.address(slab), pages.run_bytes(slab))
+    }
+
+    /// Links the objects at the front of `places` that are of the first one's slab.
+    #[inline]
+    fn run_of(&self, slab: u32, first: u16, places: &[AtomicUsize]) -> Chain {
+        let (base, bytes) = self.span(slab);
+        let links = self.links(slab);
+        let mut run = Chain::one(first);
+        for place in &places[1..] {
+            let offset = place.load(Relaxed).wrapping_sub(base);
+            if offset >= bytes {
+                break;
+            }
+            let object = self.index(offset);
+            links.set(object, run.head);
+            run.head = object;
+            run.len += 1;
+        }
+        run
     }
 }

@@ -54,6 +54,10 @@ impl Word {
     pub const fn wake(self) -> bool {
         self.0 & WAKE != 0
     }
+    /// The holder wants to be told, and has not been because too few objects are free.
+    pub const fn asks(self, wake: u16) -> bool {
+        self.wake() && self.free() < wake
+    }
     /// Number of changes, modulo 2^15.
     pub const fn tag(self) -> u16 {
         (self.0 >> 49) as u16
@@ -139,6 +143,8 @@ pub struct Desc {
     pub word: AtomicU64,
     /// Cache id << 32 | slot that owns the slab (hybrid); changed under that slot's wake queue lock.
     pub owner: AtomicU64,
+    /// The owner's free objects, a bit for each, or the address of such bits (`own.rs`).
+    pub own: AtomicU64,
     /// Previous in a list; protected by the list's lock or owner.
     pub prev: AtomicU32,
     /// Next in a list; as `prev`.
@@ -147,10 +153,8 @@ pub struct Desc {
     pub cache: AtomicU32,
     /// State, order and cleanness of the page run; written under the page lock.
     pub run: AtomicU32,
-    /// Holder's own list: head, and count << 16. Meaningful only while held.
-    pub local: AtomicU32,
-    /// Last object of the holder's own list, or [`NONE`] if not known.
-    pub local_tail: AtomicU32,
+    /// Number of objects that `own` tells of. Meaningful only while owned.
+    pub own_free: AtomicU32,
     /// Next in a wake queue; under its lock.
     pub queue_next: AtomicU32,
     /// 1 while in a wake queue; under its lock.
@@ -379,26 +383,6 @@ impl Desc {
                 return new;
             }
         }
-    }
-
-    /// The holder's own list: head and length.
-    #[inline]
-    pub fn local(&self) -> (u16, u16) {
-        let local = self.local.load(Ordering::Relaxed);
-        (local as u16, (local >> 16) as u16)
-    }
-
-    /// Sets the holder's own list and its last object.
-    pub fn set_whole_local(&self, head: u16, len: u16, tail: u16) {
-        self.set_local(head, len);
-        self.local_tail.store(u32::from(tail), Ordering::Relaxed);
-    }
-
-    /// Sets the holder's own list, of which the last object stays the same.
-    #[inline]
-    pub fn set_local(&self, head: u16, len: u16) {
-        let local = u32::from(head) | u32::from(len) << 16;
-        self.local.store(local, Ordering::Relaxed);
     }
 }
 

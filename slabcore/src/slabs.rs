@@ -32,8 +32,8 @@ impl CacheCore {
 }
 
 impl Cx<'_> {
-    /// A new slab, frozen, its objects chained and counted as taken.
-    /// Gives the slab and the chain.
+    /// A new slab, frozen, its objects counted as taken and chained, unless they
+    /// become bits. Gives the slab and the chain.
     pub fn new_slab(self) -> Option<(u32, Chain)> {
         let core = self.core;
         let node = self.node();
@@ -41,7 +41,7 @@ impl Cx<'_> {
         let publish = |run: Run, objects: u16| {
             let desc = core.desc(run.page);
             desc.reset(Word::taken(objects, true));
-            desc.set_whole_local(NONE, 0, NONE);
+            desc.own_free.store(0, Relaxed);
             desc.owner.store(0, Relaxed);
             desc.on_node.store(0, Relaxed);
             desc.place.store(place::NOWHERE, Relaxed);
@@ -209,27 +209,6 @@ impl Cx<'_> {
         (0..nodes).map(move |i| (first + i) % nodes)
     }
 
-    /// The holder's own list of a slab as a chain.
-    pub fn local_chain(self, slab: u32) -> Option<Chain> {
-        let desc = self.core.desc(slab);
-        let (head, mut len) = desc.local();
-        let mut tail = desc.local_tail.load(Relaxed) as u16;
-        if tail == NONE {
-            let links = self.core.links(slab);
-            tail = head;
-            for n in 1..len {
-                let next = links.get(tail);
-                if next == NONE {
-                    // A broken list: what is behind stays out of use.
-                    len = n;
-                    break;
-                }
-                tail = next;
-            }
-        }
-        (len > 0).then_some(Chain { head, tail, len })
-    }
-
     /// Gives up empty slabs of a node's list and puts the fullest first.
     pub fn shrink_node(self, node: usize) {
         // As in the kernel: slabs with up to this many free objects are sorted.
@@ -276,6 +255,14 @@ impl Cx<'_> {
 impl CacheCore {
     /// Links the objects of a new slab, in the cache's order.
     fn chain_new(&self, slab: u32, objects: u16) -> Chain {
+        if !self.links_new {
+            // Its objects become bits (`own.rs`).
+            return Chain {
+                head: 0,
+                tail: objects - 1,
+                len: objects,
+            };
+        }
         let links = self.links(slab);
         let link = |order: &mut dyn Iterator<Item = u16>| {
             let head = order.next().unwrap_or(0);

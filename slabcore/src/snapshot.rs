@@ -170,7 +170,7 @@ impl Engine {
                 let word = desc.load();
                 let mut taken = u64::from(word.inuse());
                 if cache.policy == Some(Policy::Hybrid) && word.frozen() {
-                    taken = taken.saturating_sub(u64::from(desc.local().1));
+                    taken = taken.saturating_sub(u64::from(desc.own_free.load(Relaxed)));
                 }
                 cache.objects_taken += taken;
                 let total = u64::from(word.objects()).max(1);

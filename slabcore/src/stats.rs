@@ -99,6 +99,10 @@ stats! {
     RemoteWake = "remote_wake",
     /// Locked instructions on slow paths: changes of slab words and locks taken.
     AtomicOps = "atomic_ops",
+    /// Times a node's list lock was taken. Counted by the lock: not told of single slots.
+    ListLock = "list_lock",
+    /// Times a thread had to wait for it.
+    ListLockContended = "list_lock_contended",
     /// Allocations that failed.
     AllocFailed = "alloc_failed",
 }
@@ -140,6 +144,11 @@ impl Counters {
     /// Objects in use; exact when no thread is in an operation.
     pub const fn live(&self) -> u64 {
         self.allocs().saturating_sub(self.frees())
+    }
+
+    /// Adds to a counter that is not kept in rows.
+    pub(crate) const fn add(&mut self, stat: Stat, n: u64) {
+        self.0[stat as usize] += n;
     }
 
     pub(crate) fn add_row(&mut self, row: &StatRow) {

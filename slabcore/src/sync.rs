@@ -23,7 +23,7 @@ pub use lock::{Guard, Lock};
 
 #[cfg(not(any(loom, shuttle)))]
 mod lock {
-    use super::{AtomicU32, Ordering};
+    use super::{AtomicU32, AtomicU64, Ordering};
 
     const FREE: u32 = 0;
     const HELD: u32 = 1;
@@ -32,9 +32,16 @@ mod lock {
     const SPINS: u32 = 100;
 
     /// A mutual exclusion lock without data; what it protects is said where it is declared.
+    ///
+    /// It knows how often it was taken and how often somebody had to wait; whoever
+    /// holds it counts, so that no locked instruction is needed.
     #[derive(Debug, Default)]
-    #[repr(transparent)]
-    pub struct Lock(AtomicU32);
+    #[repr(C)]
+    pub struct Lock {
+        word: AtomicU32,
+        taken: AtomicU64,
+        contended: AtomicU64,
+    }
 
     /// Holds a [`Lock`] until dropped.
     #[derive(Debug)]
@@ -43,7 +50,11 @@ mod lock {
     impl Lock {
         /// A free lock.
         pub const fn new() -> Self {
-            Self(AtomicU32::new(FREE))
+            Self {
+                word: AtomicU32::new(FREE),
+                taken: AtomicU64::new(0),
+                contended: AtomicU64::new(0),
+            }
         }
 
         /// Waits for the lock.
@@ -51,7 +62,9 @@ mod lock {
         pub fn lock(&self) -> Guard<'_> {
             if self.take().is_err() {
                 self.wait();
+                count(&self.contended);
             }
+            count(&self.taken);
             Guard(self)
         }
 
@@ -72,8 +85,8 @@ mod lock {
 
         /// Makes the lock free, whoever had it: a thread that is gone.
         pub(crate) fn reset(&self) {
-            if self.0.load(Ordering::Relaxed) != FREE {
-                self.0.store(FREE, Ordering::Release);
+            if self.word.load(Ordering::Relaxed) != FREE {
+                self.word.store(FREE, Ordering::Release);
             }
         }
 
@@ -81,29 +94,44 @@ mod lock {
         #[inline]
         pub fn try_lock(&self) -> Option<Guard<'_>> {
             // Not `then_some`: a guard made in vain would release somebody else's lock.
-            self.take().is_ok().then(|| Guard(self))
+            self.take().is_ok().then(|| {
+                count(&self.taken);
+                Guard(self)
+            })
+        }
+
+        /// How often it was taken so far, and how often of these somebody had to wait.
+        pub fn counts(&self) -> (u64, u64) {
+            let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            (of(&self.taken), of(&self.contended))
+        }
+
+        /// Whether somebody sleeps until it is free.
+        #[cfg(test)]
+        pub fn is_waited_for(&self) -> bool {
+            self.word.load(Ordering::Relaxed) == CONTENDED
         }
 
         #[inline]
         fn take(&self) -> Result<u32, u32> {
-            self.0
+            self.word
                 .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
         }
 
         #[cold]
         fn wait(&self) {
             for _ in 0..SPINS {
-                if self.0.load(Ordering::Relaxed) == FREE && self.take().is_ok() {
+                if self.word.load(Ordering::Relaxed) == FREE && self.take().is_ok() {
                     return;
                 }
                 std::hint::spin_loop();
             }
-            while self.0.swap(CONTENDED, Ordering::Acquire) != FREE {
+            while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
                 // SAFETY: FUTEX_WAIT reads one aligned word that outlives the call.
                 unsafe {
                     libc::syscall(
                         libc::SYS_futex,
-                        self.0.as_ptr(),
+                        self.word.as_ptr(),
                         libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
                         CONTENDED,
                         std::ptr::null::<libc::timespec>(),
@@ -113,15 +141,21 @@ mod lock {
         }
     }
 
+    /// Counts; the caller holds the lock.
+    #[inline]
+    fn count(counter: &AtomicU64) {
+        counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
     impl Drop for Guard<'_> {
         #[inline]
         fn drop(&mut self) {
-            if self.0.0.swap(FREE, Ordering::Release) == CONTENDED {
+            if self.0.word.swap(FREE, Ordering::Release) == CONTENDED {
                 // SAFETY: FUTEX_WAKE uses the address as a key only.
                 unsafe {
                     libc::syscall(
                         libc::SYS_futex,
-                        self.0.0.as_ptr(),
+                        self.0.word.as_ptr(),
                         libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
                         1,
                     );
@@ -181,6 +215,23 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_is_counted_and_who_is_refused_is_not() {
+        let lock = Lock::new();
+        let held = lock.lock();
+        assert!(lock.try_lock().is_none());
+        assert_eq!(lock.counts(), (1, 0));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| drop(lock.lock()));
+            while !lock.is_waited_for() {
+                std::thread::yield_now();
+            }
+            drop(held);
+            waiting.join().unwrap();
+        });
+        assert_eq!(lock.counts(), (2, 1));
+    }
+
+    #[test]
     fn holders_exclude_each_other() {
         let (lock, shared) = (Lock::new(), AtomicU64::new(0));
         std::thread::scope(|scope| {
@@ -195,5 +246,6 @@ mod tests {
             }
         });
         assert_eq!(shared.load(Ordering::Relaxed), 80_000);
+        assert_eq!(lock.counts().0, 80_000);
     }
 }

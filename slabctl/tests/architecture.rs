@@ -5,8 +5,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From the bottom up: a crate may depend on those before it.
-const ORDER: [&str; 4] = [
+const ORDER: [&str; 5] = [
     "slabctl-slabcore",
+    "slabctl-loads",
     "slabctl-collectors",
     "slabctl-tui",
     "slabctl",

@@ -16,7 +16,7 @@ mod marks;
 mod slab;
 
 pub(crate) use marks::{Marks, wanted};
-pub(crate) use slab::own_list;
+pub(crate) use slab::each_own;
 
 use crate::cache::Cache;
 use crate::core::{CacheCore, Path};

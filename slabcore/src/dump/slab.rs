@@ -113,9 +113,11 @@ impl SlabDump {
     fn lists(&mut self, core: &CacheCore, slab: u32, word: Word) -> bool {
         let objects = word.objects();
         let links = core.links_to_see(slab);
-        let sound = follow(&links, word.head(), objects, word.free(), &mut self.chain);
-        let (head, most) = own_of(core, slab, self.holder);
-        let own = follow(&links, head, objects, most, &mut self.own);
+        let (chain, own) = (&mut self.chain, &mut self.own);
+        let sound = follow(&links, word.head(), objects, word.free(), |object| {
+            push(chain, object)
+        });
+        let own = own_objects(core, slab, self.holder, |object| push(own, object));
         sound && own && self.chain.len() == usize::from(word.free())
     }
 
@@ -207,17 +209,34 @@ impl SlabDump {
     }
 }
 
-/// Follows a list; false when it leaves the slab or does not end after `most`.
-fn follow(links: &impl Links, head: u16, objects: u16, most: u16, out: &mut Vec<u16>) -> bool {
+/// Follows a list until `see` declines; false when it leaves the slab or does not end after `most`.
+fn follow(
+    links: &impl Links,
+    head: u16,
+    objects: u16,
+    most: u16,
+    mut see: impl FnMut(u16) -> bool,
+) -> bool {
     let mut at = head;
-    while at != NONE && out.len() < usize::from(most) {
-        if at >= objects || out.len() == out.capacity() {
+    for _ in 0..most {
+        if at == NONE {
+            break;
+        }
+        if at >= objects || !see(at) {
             return false;
         }
-        out.push(at);
         at = links.get(at);
     }
     true
+}
+
+/// Adds an object where there is room.
+fn push(list: &mut Vec<u16>, object: u16) -> bool {
+    let room = list.len() < list.capacity();
+    if room {
+        list.push(object);
+    }
+    room
 }
 
 /// Notes where an object is; in two places at once it is unknown where.
@@ -237,30 +256,48 @@ fn holder_of(core: &CacheCore, slab: u32, marks: &Marks) -> Holder {
     }
 }
 
-/// Head of the holder's own list of a slab, and how many objects are in it at most.
-fn own_of(core: &CacheCore, slab: u32, holder: Holder) -> (u16, u16) {
+/// Visits the holder's own objects of a slab until `see` declines; false when they lead astray.
+fn own_objects(
+    core: &CacheCore,
+    slab: u32,
+    holder: Holder,
+    mut see: impl FnMut(u16) -> bool,
+) -> bool {
+    let objects = core.desc(slab).load().objects();
     match holder {
         Holder::InHand { slot } if has_cpu_slab(core) => {
-            let head = core.row(slot).head();
-            let most = core.desc(slab).load().objects();
-            (head, if head == NONE { 0 } else { most })
+            let links = core.links_to_see(slab);
+            follow(&links, core.row(slot).head(), objects, objects, see)
         }
-        Holder::Nobody => (NONE, 0),
-        // The last link of an owner's list is whatever follows it; its length ends it.
-        _ if has_owners(core) => core.desc(slab).local(),
-        _ => (NONE, 0),
+        Holder::Nobody => true,
+        _ if has_owners(core) => {
+            let mut n = 0;
+            let mut own = core.own_objects(slab);
+            let whole = own.all(|object| {
+                n += 1;
+                object < objects && see(object)
+            });
+            whole && n == core.own_free(slab)
+        }
+        _ => true,
     }
 }
 
-/// The holder's own list of a slab: head, most objects, and the slot.
-pub(crate) fn own_list(core: &CacheCore, slab: u32, marks: &Marks) -> (u16, u16, u32) {
+/// Visits the holder's own objects of a slab, with the place they are in, until `see` declines.
+pub(crate) fn each_own(
+    core: &CacheCore,
+    slab: u32,
+    marks: &Marks,
+    mut see: impl FnMut(u16, State) -> bool,
+) {
     let holder = holder_of(core, slab, marks);
-    let (head, most) = own_of(core, slab, holder);
     let slot = match holder {
         Holder::InHand { slot } | Holder::Partial { slot } | Holder::Full { slot } => slot,
         Holder::Nobody => 0,
     };
-    (head, most, slot)
+    own_objects(core, slab, holder, |object| {
+        see(object, State::Own { slot })
+    });
 }
 
 /// The slot that owns a slab, by its descriptor.

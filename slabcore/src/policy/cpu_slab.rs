@@ -50,6 +50,33 @@ pub(crate) fn free_fast(core: &CacheCore, row: &Row, address: usize) -> bool {
     true
 }
 
+/// Allocates objects for the places of `out`; gives their number.
+pub(crate) fn alloc_bulk<P: CpuSlab>(cx: Cx<'_>, out: &mut [*mut u8]) -> usize {
+    for (at, place) in out.iter_mut().enumerate() {
+        let object = alloc::<P>(cx);
+        if object == 0 {
+            return at;
+        }
+        *place = object as *mut u8;
+    }
+    out.len()
+}
+
+/// Frees a run of objects of one slab.
+pub(crate) fn sink<P: CpuSlab>(cx: Cx<'_>, slab: u32, run: Chain) {
+    if slab == cx.row.slab.load(Relaxed) {
+        cx.core.links(slab).set(run.tail, cx.row.head());
+        cx.row.set_head(run.head);
+        cx.add(Stat::FreeFastpath, u64::from(run.len));
+        return;
+    }
+    cx.add(Stat::FreeSlowpath, u64::from(run.len));
+    if let After::ToSlot(slab) = cx.slab_free(slab, run, P::WAS_FULL) {
+        put_on_slot::<P>(cx, slab);
+        cx.inc(Stat::CpuPartialFree);
+    }
+}
+
 /// Allocates one object; 0 is failure.
 pub(crate) fn alloc<P: CpuSlab>(cx: Cx<'_>) -> usize {
     if let Some(object) = alloc_fast(cx.core, cx.row) {
@@ -70,12 +97,8 @@ pub(crate) fn free<P: CpuSlab>(cx: Cx<'_>, object: usize) {
     if free_fast(cx.core, cx.row, object) {
         return;
     }
-    cx.inc(Stat::FreeSlowpath);
     let (slab, object) = cx.core.locate(object);
-    if let After::ToSlot(slab) = cx.slab_free(slab, Chain::one(object), P::WAS_FULL) {
-        put_on_slot::<P>(cx, slab);
-        cx.inc(Stat::CpuPartialFree);
-    }
+    sink::<P>(cx, slab, Chain::one(object));
 }
 
 /// Makes a frozen slab the one in hand.

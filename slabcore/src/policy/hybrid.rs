@@ -1,21 +1,18 @@
 //! Beyond the kernel: arrays of objects in front of slabs that slots own.
 //!
-//! A slab is frozen while a slot owns it. The owner keeps free objects in a
-//! list of its own (`Desc::local`) and frees to it without atomics, even to a
-//! full slab; others free runs of objects into the slab's word. A slab that its
-//! owner found full has the wake bit: see `wake.rs`. Arrays go through the barn
-//! only when most of what is in them belongs to others, and nobody waits for
-//! the barn's lock.
-//!
-//! Lists of a row: `partial` holds owned slabs with free objects, `full` those
-//! that had too few when last seen. An owned slab is on one of them or in hand.
+//! A slab is frozen while a slot owns it (`owned.rs`). The owner knows its free
+//! objects by bits of its own (`own.rs`) and frees to them without atomics, even
+//! to a full slab; others free runs of objects into the slab's word. A slab that
+//! its owner found full has the wake bit: see `wake.rs`. Arrays go through the
+//! barn only when most of what is in them belongs to others, and nobody waits
+//! for the barn's lock.
 
-use super::sheaves::reverse;
+use super::owned::{adopt, give_up, is_own, link, look_at_told, make, settle, unlink};
 use crate::barn::Exchange;
 use crate::core::Cx;
-use crate::slab::{Chain, Links, NIL, NONE, WasFull, place};
+use crate::slab::{Chain, NIL, WasFull, place};
 use crate::stats::Stat;
-use crate::sync::{AtomicU32, Ordering::Relaxed};
+use crate::sync::{AtomicUsize, Ordering::Relaxed};
 
 /// Objects of an array that are looked at to tell whose it is.
 const SAMPLES: usize = 8;
@@ -24,10 +21,27 @@ const SAMPLES: usize = 8;
 #[cold]
 #[inline(never)]
 pub(crate) fn alloc(cx: Cx<'_>) -> usize {
+    if !fill(cx) {
+        return 0;
+    }
+    cx.inc(Stat::AllocSlowpath);
+    cx.pop().unwrap_or(0)
+}
+
+/// Has something in the main array, if that costs no more than an exchange of arrays.
+pub(super) fn has_array(cx: Cx<'_>) -> bool {
+    if cx.row.n.load(Relaxed) == 0 && cx.row.spare_n.load(Relaxed) > 0 {
+        cx.swap_sheaves();
+    }
+    cx.row.n.load(Relaxed) > 0
+}
+
+/// Has something in the main array; false if memory is short.
+pub(super) fn fill(cx: Cx<'_>) -> bool {
     let row = cx.row;
     if !cx.ensure_sheaves() {
         cx.inc(Stat::AllocFailed);
-        return 0;
+        return false;
     }
     if row.n.load(Relaxed) == 0 {
         if row.spare_n.load(Relaxed) > 0 {
@@ -36,11 +50,7 @@ pub(crate) fn alloc(cx: Cx<'_>) -> usize {
             refill(cx);
         }
     }
-    let object = cx.pop().unwrap_or(0);
-    if object != 0 {
-        cx.inc(Stat::AllocSlowpath);
-    }
-    object
+    row.n.load(Relaxed) != 0
 }
 
 /// Frees one object when the main array is full.
@@ -50,8 +60,7 @@ pub(crate) fn free(cx: Cx<'_>, object: usize) {
     let row = cx.row;
     cx.inc(Stat::FreeSlowpath);
     if !cx.ensure_sheaves() {
-        let (slab, object) = cx.core.locate(object);
-        sink(cx, slab, Chain::one(object));
+        cx.flush_places(&[AtomicUsize::new(object)]);
         return;
     }
     if cx.push(object) {
@@ -60,7 +69,7 @@ pub(crate) fn free(cx: Cx<'_>, object: usize) {
     let capacity = cx.core.sheaf_capacity;
     if row.spare_n.load(Relaxed) == capacity && !put_in_barn(cx) {
         let spare = row.spare.load(Relaxed);
-        cx.flush_array(spare, capacity, |slab, run| sink(cx, slab, run));
+        cx.flush_array(spare, capacity);
         row.spare_n.store(0, Relaxed);
     }
     cx.swap_sheaves();
@@ -129,66 +138,54 @@ fn is_foreign(cx: Cx<'_>, sheaf: usize) -> bool {
     foreign * 2 > seen
 }
 
-#[inline]
-fn is_own(cx: Cx<'_>, slab: u32) -> bool {
-    // Only this slot ever writes its own number there, so a stale value cannot mislead.
-    cx.core.desc(slab).owner.load(Relaxed) == cx.owner()
-}
-
-/// Frees a run of objects of one slab.
+/// Frees a run of objects of one slab that another slot owns, or nobody.
 pub(crate) fn sink(cx: Cx<'_>, slab: u32, run: Chain) {
+    cx.inc(Stat::RemoteFree);
+    cx.slab_free(slab, run, WasFull::ToNode);
+}
+
+/// Frees objects of own slabs: those at the front of `places` that are of the first one's slab.
+/// Gives their number, 0 if the slab is somebody else's.
+pub(crate) fn sink_own(cx: Cx<'_>, slab: u32, places: &[AtomicUsize]) -> usize {
     if !is_own(cx, slab) {
-        cx.inc(Stat::RemoteFree);
-        cx.slab_free(slab, run, WasFull::ToNode);
-        return;
+        return 0;
     }
-    let desc = cx.core.desc(slab);
-    let (head, len) = desc.local();
-    // What an empty list begins with is of no meaning.
-    let after = if len == 0 { NONE } else { head };
-    cx.core.links(slab).set(run.tail, after);
-    if len == 0 {
-        desc.local_tail.store(u32::from(run.tail), Relaxed);
-    }
-    let len = len + run.len;
-    desc.set_local(run.head, len);
-    match desc.place.load(Relaxed) {
-        place::FULL if len >= cx.core.wake => {
-            unlink(cx, slab);
-            stop_wake(cx, slab);
-            link(cx, slab, place::PARTIAL);
-        }
-        _ => {}
-    }
-    if desc.place.load(Relaxed) == place::PARTIAL {
-        give_up_if_spare(cx, slab);
-    }
+    let core = cx.core;
+    let (base, bytes) = core.span(slab);
+    let mut places = places.iter();
+    let n = core.own_add(slab, || {
+        let offset = places.next()?.load(Relaxed).wrapping_sub(base);
+        (offset < bytes).then(|| core.index(offset))
+    });
+    settle(cx, slab, core.own_free(slab) >= core.wake);
+    usize::from(n)
 }
 
-/// Gives a slab of the partial list up if it is all free and there are enough others.
-fn give_up_if_spare(cx: Cx<'_>, slab: u32) {
-    let desc = cx.core.desc(slab);
-    let word = desc.load();
-    if cx.row.nr_partial.load(Relaxed) > cx.core.min_partial.load(Relaxed)
-        && desc.local().1 + word.free() >= word.objects()
-    {
-        unlink(cx, slab);
-        give_up(cx, slab);
-    }
-}
-
-/// Nobody needs to tell of a slab that the owner looks at anyway.
-fn stop_wake(cx: Cx<'_>, slab: u32) {
-    let desc = cx.core.desc(slab);
-    if desc.load().wake() {
-        desc.update(|old| Some(old.with_wake(false)));
-        cx.inc(Stat::AtomicOps);
-    }
-}
-
-/// Fills half of the main array, first objects of a slab to be popped first.
+/// Fills the empty main array, first objects of a slab to be popped first.
 fn refill(cx: Cx<'_>) {
-    let want = (cx.core.sheaf_capacity as u16 / 2).max(1);
+    let want = cx.core.sheaf_capacity as usize;
+    let places = &cx.core.places(cx.row.main.load(Relaxed))[..want];
+    let got = take(cx, want, |at, object| {
+        // Not out of bounds: `at` is below `want`.
+        if let Some(place) = places.get(want - 1 - at) {
+            place.store(object, Relaxed);
+        }
+    });
+    if got < want {
+        // Memory ended: what there is goes down.
+        for at in 0..got {
+            places[at].store(places[want - got + at].load(Relaxed), Relaxed);
+        }
+    }
+    cx.row.n.store(got as u32, Relaxed);
+    cx.add(Stat::SheafRefill, got as u64);
+}
+
+/// Takes up to `want` objects of own slabs: `put` gets the number of each, counted
+/// from 0, and its address. Gives how many; less only when memory is short.
+#[inline(always)]
+pub(super) fn take(cx: Cx<'_>, want: usize, mut put: impl FnMut(usize, usize)) -> usize {
+    let size = cx.core.size as usize;
     let mut got = 0;
     while got < want {
         let mut slab = cx.row.slab.load(Relaxed);
@@ -198,49 +195,52 @@ fn refill(cx: Cx<'_>) {
                 break;
             }
         }
-        got += take_local(cx, slab, want - got);
+        let base = cx.core.address(slab, 0);
+        got += cx.core.own_take(slab, want - got, |at, object| {
+            let object = base + object * size;
+            prefetch(object);
+            put(got + at, object);
+        });
         if got < want && !spent(cx, slab) {
             cx.row.slab.store(NIL, Relaxed);
         }
     }
-    reverse(cx, got);
-    cx.add(Stat::SheafRefill, u64::from(got));
+    got
 }
 
-/// Pushes up to `want` objects of the slab's own list to the main array.
-fn take_local(cx: Cx<'_>, slab: u32, want: u16) -> u16 {
-    let desc = cx.core.desc(slab);
-    let links = cx.core.links(slab);
-    let (mut object, len) = desc.local();
-    let take = len.min(want);
-    for n in 1..=take {
-        cx.push(cx.core.address(slab, object));
-        object = links.get(object);
-        if object == NONE && n < len && cx.core.hard.is_some() {
-            // A broken list: what is behind stays out of use.
-            desc.set_whole_local(NONE, 0, NONE);
-            return n;
-        }
+/// Asks for the first line of an object that will be given out soon.
+#[inline(always)]
+fn prefetch(object: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch may be given any address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(object as *const i8);
     }
-    desc.set_local(object, len - take);
-    take
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = object;
 }
 
-/// The own list of the slab in hand is spent: takes what others freed, or puts
+/// The own objects of the slab in hand are spent: takes what others freed, or puts
 /// the slab on the list of full ones, to be told later. Tells whether there is more.
+#[inline(never)]
 fn spent(cx: Cx<'_>, slab: u32) -> bool {
     let desc = cx.core.desc(slab);
-    cx.inc(Stat::AtomicOps);
-    if let Some((head, len)) = desc.take_or_ask(cx.core.wake) {
-        cx.inc(Stat::AllocRefill);
-        desc.set_whole_local(head, len, NONE);
-        return true;
+    // A wake bit that is still set needs no change: who clears it will tell.
+    if !desc.load().asks(cx.core.wake) {
+        cx.inc(Stat::AtomicOps);
+        if let Some((head, len)) = desc.take_or_ask(cx.core.wake) {
+            cx.inc(Stat::AllocRefill);
+            cx.core.own_add_list(slab, head, len);
+            return true;
+        }
     }
     link(cx, slab, place::FULL);
     false
 }
 
 /// Finds another slab to allocate from; [`NIL`] if there is none to be had.
+#[inline(never)]
 fn next_slab(cx: Cx<'_>) -> u32 {
     look_at_told(cx);
     let row = cx.row;
@@ -250,12 +250,11 @@ fn next_slab(cx: Cx<'_>) -> u32 {
             break;
         }
         unlink(cx, slab);
-        let desc = cx.core.desc(slab);
-        if desc.local().1 == 0 {
-            let (head, len) = desc.take_all(true);
+        if cx.core.own_free(slab) == 0 {
+            let (head, len) = cx.core.desc(slab).take_all(true);
             cx.inc(Stat::AtomicOps);
             if len > 0 {
-                desc.set_whole_local(head, len, NONE);
+                cx.core.own_add_list(slab, head, len);
             } else if !spent(cx, slab) {
                 continue;
             }
@@ -266,62 +265,16 @@ fn next_slab(cx: Cx<'_>) -> u32 {
     let mut nodes = cx.node_order();
     let own = nodes.next().map_or(NIL, |node| adopt(cx, node));
     if own != NIL {
-        return own;
+        return take_in_hand(cx, own);
     }
-    if let Some((slab, all)) = cx.new_slab() {
-        cx.inc(Stat::Freeze);
-        let desc = cx.core.desc(slab);
-        desc.set_whole_local(all.head, all.len, all.tail);
-        own_it(cx, slab);
-        return take_in_hand(cx, slab);
+    let new = make(cx);
+    if new != NIL {
+        return take_in_hand(cx, new);
     }
     nodes
         .map(|node| adopt(cx, node))
         .find(|slab| *slab != NIL)
-        .unwrap_or(NIL)
-}
-
-/// Slabs that others told of go to the list of partial ones.
-fn look_at_told(cx: Cx<'_>) {
-    let queue = &cx.row.queue.0;
-    while !queue.is_empty() {
-        cx.add(Stat::AtomicOps, 2);
-        let Some(slab) = queue.take(&cx.core.engine.pages) else {
-            return;
-        };
-        let desc = cx.core.desc(slab);
-        if desc.place.load(Relaxed) == place::FULL && (desc.load().free() > 0 || desc.local().1 > 0)
-        {
-            unlink(cx, slab);
-            stop_wake(cx, slab);
-            link(cx, slab, place::PARTIAL);
-            // Told at the threshold, but often all free by now.
-            give_up_if_spare(cx, slab);
-        }
-    }
-}
-
-/// Takes a slab off a node's list and owns it.
-fn adopt(cx: Cx<'_>, node: usize) -> u32 {
-    let mut slab = [NIL];
-    if cx.take_partial(node, &mut slab, 1, |_| ()) == 0 {
-        return NIL;
-    }
-    let [slab] = slab;
-    let (head, len) = cx.core.desc(slab).take_all(true);
-    cx.core.desc(slab).set_whole_local(head, len, NONE);
-    cx.inc(Stat::AllocFromPartial);
-    cx.inc(Stat::Freeze);
-    cx.add(Stat::AtomicOps, 3);
-    own_it(cx, slab);
-    take_in_hand(cx, slab)
-}
-
-fn own_it(cx: Cx<'_>, slab: u32) {
-    cx.row
-        .queue
-        .0
-        .adopt(&cx.core.engine.pages, slab, cx.owner());
+        .map_or(NIL, |slab| take_in_hand(cx, slab))
 }
 
 fn take_in_hand(cx: Cx<'_>, slab: u32) -> u32 {
@@ -330,20 +283,9 @@ fn take_in_hand(cx: Cx<'_>, slab: u32) -> u32 {
     slab
 }
 
-/// Lets go of an owned slab that is on no list.
-fn give_up(cx: Cx<'_>, slab: u32) {
-    let desc = cx.core.desc(slab);
-    cx.row.queue.0.give_up(&cx.core.engine.pages, slab);
-    cx.add(Stat::AtomicOps, 2);
-    desc.place.store(place::NOWHERE, Relaxed);
-    let own = cx.local_chain(slab);
-    desc.set_whole_local(NONE, 0, NONE);
-    cx.deactivate(slab, own);
-}
-
 /// Gives both arrays, the slab in hand and all owned slabs up.
 pub(crate) fn flush(cx: Cx<'_>) {
-    cx.drop_sheaves(|slab, run| sink(cx, slab, run));
+    cx.drop_sheaves();
     let slab = cx.row.slab.load(Relaxed);
     if slab != NIL {
         cx.inc(Stat::CpuslabFlush);
@@ -357,43 +299,4 @@ pub(crate) fn flush(cx: Cx<'_>) {
             give_up(cx, slab);
         }
     }
-}
-
-fn list_of(cx: Cx<'_>, of: u32) -> (&AtomicU32, &AtomicU32) {
-    if of == place::FULL {
-        (&cx.row.full, &cx.row.nr_full)
-    } else {
-        (&cx.row.partial, &cx.row.nr_partial)
-    }
-}
-
-/// Puts an owned slab on one of the row's lists.
-fn link(cx: Cx<'_>, slab: u32, of: u32) {
-    let (list, count) = list_of(cx, of);
-    let desc = cx.core.desc(slab);
-    let first = list.load(Relaxed);
-    desc.prev.store(NIL, Relaxed);
-    desc.next.store(first, Relaxed);
-    if first != NIL {
-        cx.core.desc(first).prev.store(slab, Relaxed);
-    }
-    list.store(slab, Relaxed);
-    count.store(count.load(Relaxed) + 1, Relaxed);
-    desc.place.store(of, Relaxed);
-}
-
-/// Takes an owned slab off its list.
-fn unlink(cx: Cx<'_>, slab: u32) {
-    let desc = cx.core.desc(slab);
-    let (list, count) = list_of(cx, desc.place.load(Relaxed));
-    let (prev, next) = (desc.prev.load(Relaxed), desc.next.load(Relaxed));
-    match prev {
-        NIL => list.store(next, Relaxed),
-        _ => cx.core.desc(prev).next.store(next, Relaxed),
-    }
-    if next != NIL {
-        cx.core.desc(next).prev.store(prev, Relaxed);
-    }
-    count.store(count.load(Relaxed) - 1, Relaxed);
-    desc.place.store(place::NOWHERE, Relaxed);
 }

@@ -3,6 +3,7 @@
 //! `cpu_slab` is what `classic`, `cpu_partial` and `delayed_freeze` have in
 //! common: a slab in hand whose free list the slot owns.
 
+pub(crate) mod bulk;
 pub(crate) mod classic;
 pub(crate) mod cpu_partial;
 pub(crate) mod cpu_slab;
@@ -10,10 +11,13 @@ pub(crate) mod debug;
 mod debug_list;
 pub(crate) mod delayed_freeze;
 pub(crate) mod hybrid;
+pub(crate) mod owned;
 pub(crate) mod sheaves;
 
 use crate::core::{Cx, Path};
 use crate::debug::operation::Operation;
+use crate::slab::Chain;
+use crate::sync::AtomicUsize;
 use classic::Classic;
 use cpu_partial::CpuPartial;
 use delayed_freeze::DelayedFreeze;
@@ -104,7 +108,7 @@ pub(crate) fn flush(cx: Cx<'_>) {
     let _changing = cx.row.change();
     match cx.core.path {
         Path::Policy(Policy::Hybrid) => hybrid::flush(cx),
-        Path::Policy(Policy::Sheaves) => cx.drop_sheaves(|slab, run| sheaves::sink(cx, slab, run)),
+        Path::Policy(Policy::Sheaves) => cx.drop_sheaves(),
         Path::Policy(Policy::Classic) => cpu_slab::flush::<Classic>(cx),
         Path::Policy(Policy::CpuPartial) => cpu_slab::flush::<CpuPartial>(cx),
         Path::Policy(Policy::DelayedFreeze) => cpu_slab::flush::<DelayedFreeze>(cx),
@@ -114,9 +118,30 @@ pub(crate) fn flush(cx: Cx<'_>) {
 
 /// Empties the barns.
 pub(crate) fn flush_barns(cx: Cx<'_>) {
+    if matches!(cx.core.path, Path::Policy(policy) if policy.has_sheaves()) {
+        cx.drop_barns();
+    }
+}
+
+/// Frees a run of objects that came out of an array.
+pub(crate) fn sink(cx: Cx<'_>, slab: u32, run: Chain) {
     match cx.core.path {
-        Path::Policy(Policy::Hybrid) => cx.drop_barns(|slab, run| hybrid::sink(cx, slab, run)),
-        Path::Policy(Policy::Sheaves) => cx.drop_barns(|slab, run| sheaves::sink(cx, slab, run)),
-        _ => {}
+        Path::Policy(Policy::Hybrid) => hybrid::sink(cx, slab, run),
+        Path::Policy(Policy::Sheaves) => sheaves::sink(cx, slab, run),
+        Path::Policy(Policy::Classic) => cpu_slab::sink::<Classic>(cx, slab, run),
+        Path::Policy(Policy::CpuPartial) => cpu_slab::sink::<CpuPartial>(cx, slab, run),
+        Path::Policy(Policy::DelayedFreeze) => cpu_slab::sink::<DelayedFreeze>(cx, slab, run),
+        // Has no arrays, and its objects are freed one by one.
+        Path::Debug => {}
+    }
+}
+
+/// Frees objects that came out of an array, and are the slot's own, in a shorter way:
+/// those at the front of `places` that are in `slab`. Gives their number.
+pub(crate) fn sink_own(cx: Cx<'_>, slab: u32, places: &[AtomicUsize]) -> usize {
+    if cx.core.path == Path::Policy(Policy::Hybrid) {
+        hybrid::sink_own(cx, slab, places)
+    } else {
+        0
     }
 }

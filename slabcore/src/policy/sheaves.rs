@@ -8,7 +8,7 @@ use crate::barn::Exchange;
 use crate::core::Cx;
 use crate::slab::{Chain, Links, NIL, NONE, WasFull};
 use crate::stats::Stat;
-use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicUsize, Ordering::Relaxed};
 
 /// Slabs taken from a node at one time at most.
 const MOST_AT_ONCE: usize = 16;
@@ -16,34 +16,40 @@ const MOST_AT_ONCE: usize = 16;
 /// Allocates one object when the main array is empty; 0 is failure.
 #[cold]
 pub(crate) fn alloc(cx: Cx<'_>) -> usize {
+    if !fill(cx) {
+        return 0;
+    }
+    cx.inc(Stat::AllocSlowpath);
+    cx.pop().unwrap_or(0)
+}
+
+/// Has something in the main array; false if memory is short.
+pub(super) fn fill(cx: Cx<'_>) -> bool {
     let row = cx.row;
     if !cx.ensure_sheaves() {
         cx.inc(Stat::AllocFailed);
-        return 0;
+        return false;
     }
-    if row.n.load(Relaxed) == 0 {
-        if row.spare_n.load(Relaxed) > 0 {
-            cx.swap_sheaves();
-        } else {
-            cx.add(Stat::AtomicOps, 2);
-            match cx.part().barn.full_for_empty(row.main.load(Relaxed), true) {
-                Exchange::Swapped(full) => {
-                    cx.inc(Stat::BarnGet);
-                    row.main.store(full, Relaxed);
-                    row.n.store(cx.core.sheaf_capacity, Relaxed);
-                }
-                Exchange::NoEmpty | Exchange::Refused => {
-                    cx.inc(Stat::BarnGetFail);
-                    refill(cx);
-                }
-            }
+    if row.n.load(Relaxed) != 0 {
+        return true;
+    }
+    if row.spare_n.load(Relaxed) > 0 {
+        cx.swap_sheaves();
+        return true;
+    }
+    cx.add(Stat::AtomicOps, 2);
+    match cx.part().barn.full_for_empty(row.main.load(Relaxed), true) {
+        Exchange::Swapped(full) => {
+            cx.inc(Stat::BarnGet);
+            row.main.store(full, Relaxed);
+            row.n.store(cx.core.sheaf_capacity, Relaxed);
+        }
+        Exchange::NoEmpty | Exchange::Refused => {
+            cx.inc(Stat::BarnGetFail);
+            refill(cx);
         }
     }
-    let object = cx.pop().unwrap_or(0);
-    if object != 0 {
-        cx.inc(Stat::AllocSlowpath);
-    }
-    object
+    row.n.load(Relaxed) != 0
 }
 
 /// Frees one object when the main array is full.
@@ -52,8 +58,7 @@ pub(crate) fn free(cx: Cx<'_>, object: usize) {
     let row = cx.row;
     cx.inc(Stat::FreeSlowpath);
     if !cx.ensure_sheaves() {
-        let (slab, object) = cx.core.locate(object);
-        sink(cx, slab, Chain::one(object));
+        cx.flush_places(&[AtomicUsize::new(object)]);
         return;
     }
     if cx.push(object) {
@@ -63,9 +68,7 @@ pub(crate) fn free(cx: Cx<'_>, object: usize) {
     if row.spare_n.load(Relaxed) < capacity {
         cx.swap_sheaves();
     } else if !put_in_barn(cx) {
-        cx.flush_array(row.spare.load(Relaxed), capacity, |slab, run| {
-            sink(cx, slab, run);
-        });
+        cx.flush_array(row.spare.load(Relaxed), capacity);
         row.spare_n.store(0, Relaxed);
         cx.swap_sheaves();
     }
@@ -150,7 +153,7 @@ fn refill(cx: Cx<'_>) {
 }
 
 /// The first objects of a slab are to be popped first.
-pub(crate) fn reverse(cx: Cx<'_>, n: u16) {
+fn reverse(cx: Cx<'_>, n: u16) {
     let places = &cx.core.places(cx.row.main.load(Relaxed))[..usize::from(n)];
     let (low, high) = places.split_at(places.len() / 2);
     for (a, b) in low.iter().zip(high.iter().rev()) {

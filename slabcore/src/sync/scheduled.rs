@@ -64,6 +64,10 @@ macro_rules! atomics {
                 self.0.store(value, order);
             }
             /// As in the standard library.
+            pub fn get_mut(&mut self) -> &mut $int {
+                self.0.get_mut()
+            }
+            /// As in the standard library.
             pub fn swap(&self, value: $int, order: Ordering) -> $int {
                 point();
                 self.0.swap(value, order)
@@ -127,6 +131,31 @@ impl Lock {
             shuttle::thread::yield_now();
         }
         Guard(self)
+    }
+
+    /// Waits for the lock and has it until [`Lock::release`].
+    pub(crate) fn keep(&self) {
+        std::mem::forget(self.lock());
+    }
+
+    /// As [`Lock::keep`], if the lock is free at this moment.
+    pub(crate) fn try_keep(&self) -> bool {
+        self.try_lock().map(std::mem::forget).is_some()
+    }
+
+    /// Ends [`Lock::keep`].
+    pub(crate) fn release(&self) {
+        drop(Guard(self));
+    }
+
+    /// Makes the lock free, whoever had it: a thread that is gone.
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+
+    /// Nothing is counted in these runs.
+    pub fn counts(&self) -> (u64, u64) {
+        (0, 0)
     }
 
     /// Takes the lock if it is free at this moment.

@@ -7,8 +7,7 @@
 use super::slabs::check_word;
 use super::{Fault, Finding, Validation};
 use crate::core::{CacheCore, Path};
-use crate::dump::{Marks, State, own_list};
-use crate::slab::Links;
+use crate::dump::{Marks, State, each_own};
 use crate::sync::Ordering::Relaxed;
 use crate::walk::Seen;
 
@@ -86,23 +85,19 @@ fn look_at_slab(core: &CacheCore, slab: u32, marked: &[(usize, State)], marks: &
         let finding = Finding::new(core.id, node, kind);
         fault.get_or_insert(finding.in_slab(core.engine.pages.address(slab)));
     };
-    let (mut at, len, slot) = own_list(core, slab, marks);
-    let own_place = State::Own { slot };
-    let links = core.links_to_see(slab);
     let mut own = Seen::new();
-    for _ in 0..len {
-        if at >= word.objects() {
-            break;
+    let mut own_place = State::Unknown;
+    each_own(core, slab, marks, |object, place| {
+        own_place = place;
+        if own.mark(object) {
+            tell(object, place, place);
+            return false;
         }
-        if own.mark(at) {
-            tell(at, own_place, own_place);
-            break;
+        if whole && listed.has(object) {
+            tell(object, State::Free, place);
         }
-        if whole && listed.has(at) {
-            tell(at, State::Free, own_place);
-        }
-        at = links.get(at);
-    }
+        true
+    });
     let mut arrays = Seen::new();
     let mut before = State::Unknown;
     for (address, place) in marked {

@@ -6,6 +6,9 @@ use slabcore::slab::Chain;
 
 /// As the owner whose list is spent does; what it took.
 fn spent(world: &World) -> u16 {
+    if world.slab().load().asks(WAKE) {
+        return 0;
+    }
     world.slab().take_or_ask(WAKE).map_or(0, |(_, len)| len)
 }
 
