@@ -18,7 +18,7 @@ use crate::engine::EngineCore;
 use crate::finding::{Fault, Finding};
 use crate::order::MAX_OBJECTS;
 use crate::slab::NONE;
-use crate::sync::{AtomicU64, Ordering::Relaxed};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::fmt::Write as _;
 
 /// What a hardened cache keeps.
@@ -160,6 +160,18 @@ pub(crate) fn sequence(engine: &EngineCore, objects: usize) -> Option<&'static [
 /// Where in the cache's sequence a new slab begins.
 pub(crate) fn start(page: u32, seed: u64, objects: usize) -> usize {
     (step(seed ^ u64::from(page) << 20) % objects.max(1) as u64) as usize
+}
+
+/// Puts what is in `places` in random order; `turn` differs from call to call.
+pub(crate) fn shuffle(places: &[AtomicUsize], seed: u64, turn: u64) {
+    let mut state = seed ^ turn;
+    for last in (1..places.len()).rev() {
+        state = step(state);
+        let other = (state % (last as u64 + 1)) as usize;
+        let (a, b) = (places[last].load(Relaxed), places[other].load(Relaxed));
+        places[last].store(b, Relaxed);
+        places[other].store(a, Relaxed);
+    }
 }
 
 /// One step of splitmix64 (Steele, Lea, Flood 2014).

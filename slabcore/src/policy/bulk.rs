@@ -133,8 +133,12 @@ fn alloc(cx: Cx<'_>, out: &mut [*mut u8]) -> usize {
             while out.len() - got >= capacity && hybrid::has_array(cx) {
                 got += pop_into(cx, &mut out[got..]);
             }
-            // What would fill an array anyway does not go through one.
-            let direct = (out.len() - got) / capacity * capacity;
+            // What would fill an array anyway does not go through one, but where its order
+            // is to be random.
+            let direct = match cx.core.sequence {
+                None => (out.len() - got) / capacity * capacity,
+                Some(_) => 0,
+            };
             let places = &mut out[got..got + direct];
             let taken = hybrid::take(cx, direct, |at, object| places[at] = object as *mut u8);
             cx.add(Stat::AllocSlowpath, taken as u64);

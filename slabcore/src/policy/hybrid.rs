@@ -10,6 +10,7 @@
 use super::owned::{adopt, give_up, is_own, link, look_at_told, make, settle, unlink};
 use crate::barn::Exchange;
 use crate::core::Cx;
+use crate::harden;
 use crate::slab::{Chain, NIL, WasFull, place};
 use crate::stats::Stat;
 use crate::sync::{AtomicUsize, Ordering::Relaxed};
@@ -176,6 +177,11 @@ fn refill(cx: Cx<'_>) {
         for at in 0..got {
             places[at].store(places[want - got + at].load(Relaxed), Relaxed);
         }
+    }
+    if cx.core.sequence.is_some() {
+        // Bits have no order of their own.
+        let turn = cx.row.stats.get(Stat::SheafRefill);
+        harden::shuffle(&places[..got], cx.core.seed, turn);
     }
     cx.row.n.store(got as u32, Relaxed);
     cx.add(Stat::SheafRefill, got as u64);

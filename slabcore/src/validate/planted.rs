@@ -7,7 +7,7 @@ use crate::core::CacheCore;
 use crate::dump::State;
 use crate::order::objects;
 use crate::slab::{Desc, Links, NIL, NONE, Table, Word};
-use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Lock, Ordering::Relaxed};
 use crate::{Cache, CacheBuilder, Engine, EngineConfig, Policy};
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -71,11 +71,12 @@ impl Scene {
         )
     }
 
-    /// A word of the node: its lock, first, last and number of slabs are its first four.
+    /// A word of the node: the first, last and number of slabs are 1 to 3, after its lock.
     fn node_word(&self, at: usize) -> &'static AtomicU32 {
         let node = &raw const self.core().nodes[0].node;
-        // SAFETY: a node begins with four words of 32 bits, all of them atomics or like one.
-        unsafe { &*node.cast::<AtomicU32>().add(at) }
+        let lock = size_of::<Lock>() / size_of::<u32>();
+        // SAFETY: behind its lock a node has three atomics of 32 bits.
+        unsafe { &*node.cast::<AtomicU32>().add(lock + at - 1) }
     }
 
     fn address(&self, slab: u32) -> usize {
