@@ -2,6 +2,7 @@
 
 pub mod consistency;
 pub mod diff;
+pub mod explain;
 pub mod groups;
 pub mod order;
 pub mod reconcile;

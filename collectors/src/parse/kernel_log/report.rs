@@ -441,7 +441,7 @@ pub struct KernelBug {
 }
 
 /// Whose report it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tool {
     /// The address sanitizer.
     Kasan,
