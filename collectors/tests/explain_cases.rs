@@ -488,3 +488,22 @@ fn tables_and_lists_are_no_reports() {
         assert_eq!(read(text), Explanation::default());
     }
 }
+
+/// A part in brackets whose name is damaged, without a banner or with one that
+/// refers to it, names nothing.
+#[test]
+fn a_part_that_is_not_known_is_said_to_be_unknown() {
+    let line = |what: &str| {
+        format!("[{what} overwritten] 0x10-0x11 @offset=8. First byte 0x1 instead of 0xcc\n")
+    };
+    let banner = "BUG x (Not tainted): Object corrupt\n";
+    for what in ["Left Red?one", "Object corrupt", ""] {
+        for banner in ["", banner] {
+            let found = read(format!("{}{banner}", line(what)).as_bytes());
+            assert!(
+                found.findings.iter().all(|f| f.class == Class::CannotTell),
+                "{what}"
+            );
+        }
+    }
+}

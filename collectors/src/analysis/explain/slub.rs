@@ -63,6 +63,27 @@ fn object(slub: &Slub, layout: &Layout, finding: &Finding) -> Option<ObjectFacts
     reason = "not damaged, damaged somewhere, damaged there"
 )]
 fn part(reason: &Reason, slub: &Slub) -> Option<Option<Part>> {
+    let lost = *reason == Reason::Other && slub.reason.is_none();
+    if *reason != Reason::ObjectCorrupt && !lost {
+        return named(reason);
+    }
+    let over = slub.overwritten.first()?;
+    match (over.what.as_deref(), over.expected) {
+        (Some(what), _) => named(&reason::read(&format!("{what} overwritten")).0),
+        // The banner was lost: the expected byte tells most of it.
+        (None, Some(0x6b | 0xa5)) => Some(Some(Part::Poison)),
+        (None, Some(0x5a)) => Some(Some(Part::ObjectPadding)),
+        (None, Some(0xcc | 0xbb)) => Some(None),
+        (None, _) => None,
+    }
+}
+
+/// The part that a reason names.
+#[expect(
+    clippy::option_option,
+    reason = "not damaged, damaged somewhere, damaged there"
+)]
+fn named(reason: &Reason) -> Option<Option<Part>> {
     match reason {
         Reason::Redzone => Some(None),
         Reason::LeftRedzone => Some(Some(Part::LeftRedzone)),
@@ -71,21 +92,6 @@ fn part(reason: &Reason, slub: &Slub) -> Option<Option<Part>> {
         Reason::Poison | Reason::EndPoison => Some(Some(Part::Poison)),
         Reason::ObjectPadding => Some(Some(Part::ObjectPadding)),
         Reason::SlabPadding { .. } => Some(Some(Part::SlabPadding)),
-        Reason::ObjectCorrupt => {
-            let what = slub.overwritten.first()?.what.as_deref()?;
-            part(&reason::read(&format!("{what} overwritten")).0, slub)
-        }
-        // The banner was lost: the expected byte tells most of it.
-        Reason::Other if slub.reason.is_none() => {
-            let over = slub.overwritten.first()?;
-            match (over.what.as_deref(), over.expected?) {
-                (Some(what), _) => part(&reason::read(&format!("{what} overwritten")).0, slub),
-                (None, 0x6b | 0xa5) => Some(Some(Part::Poison)),
-                (None, 0x5a) => Some(Some(Part::ObjectPadding)),
-                (None, 0xcc | 0xbb) => Some(None),
-                (None, _) => None,
-            }
-        }
         _ => None,
     }
 }

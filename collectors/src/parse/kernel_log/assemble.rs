@@ -66,7 +66,12 @@ impl Assembler {
     /// Takes a line.
     pub fn line(&mut self, number: u64, raw: &[u8]) {
         let text = clean::line(raw);
-        let line = transport::strip(&text);
+        let mut line = transport::strip(&text);
+        let unescaped;
+        if line.escaped && line.text.contains('\\') {
+            unescaped = transport::unescape(line.text);
+            line.text = &unescaped;
+        }
         if let Some(pending) = self.pending.take() {
             if !line.prefixed && goes_on(&pending, line.text) {
                 self.join(pending, line.text);
@@ -130,7 +135,14 @@ impl Assembler {
             caller: pending.caller.as_deref(),
             info: pending.text.starts_with("INFO: "),
         };
-        self.item(pending.read, place);
+        // Without a taint, one word of a reason is not enough to be a banner.
+        let doubtful = matches!(&pending.read.item, Item::Banner { taint: None, reason, .. }
+            if !pending.read.complete && !reason.contains(' '));
+        if doubtful {
+            self.quieter();
+        } else {
+            self.item(pending.read, place);
+        }
     }
 
     /// The report that a line of `caller` would belong to: its own, else one

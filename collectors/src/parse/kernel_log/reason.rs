@@ -85,13 +85,14 @@ pub fn read(text: &str) -> (Reason, bool) {
             Some((make(&values), values.complete))
         })
         .or_else(|| words(text))
+        .or_else(|| first_words(text))
         .unwrap_or((Reason::Other, true))
 }
 
-/// Whether the text begins as a known reason, for banners without a taint.
+/// Whether the text is a known reason or the beginning of one, for banners
+/// without a taint.
 pub(super) fn is_known(text: &str) -> bool {
-    let (reason, complete) = read(text);
-    reason != Reason::Other && (complete || text.trim().contains(' '))
+    read(text).0 != Reason::Other
 }
 
 type Form = (&'static str, fn(&Values<'_>) -> Reason);
@@ -143,6 +144,15 @@ fn padding(values: &Values<'_>) -> Reason {
         to: values.pointer(1),
         offset: values.dec(2),
     }
+}
+
+/// The beginning of a reason with values, cut or wrapped after a word.
+fn first_words(text: &str) -> Option<(Reason, bool)> {
+    FORMS.iter().find_map(|(template, make)| {
+        let rest = template.strip_prefix(text)?;
+        let partial = !text.is_empty() && rest.starts_with(' ');
+        partial.then(|| (make(&Values::default()), false))
+    })
 }
 
 /// Reasons without values. Longer texts before those they begin with.
@@ -233,7 +243,9 @@ mod tests {
     #[test]
     fn a_reason_that_ends_early_says_so() {
         for text in [
+            "Objects",
             "Objects remaining in ",
+            "Wrong object count. Counter",
             "Objects remaining in x on",
             "Wrong object count. Counter is 10",
             "Right Redzone",

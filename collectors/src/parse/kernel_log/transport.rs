@@ -21,8 +21,33 @@ pub struct Line<'a> {
     /// There was a log prefix. Quote marks of mails do not count: wrapped
     /// lines have them too.
     pub prefixed: bool,
+    /// A record of /dev/kmsg, which writes odd characters as `\\x09`.
+    pub escaped: bool,
     /// The rest, without blanks at its end.
     pub text: &'a str,
+}
+
+/// The text of a record of /dev/kmsg as it was printed; line ends become blanks.
+pub fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\\x") {
+        out.push_str(&rest[..at]);
+        let code = rest.get(at + 2..at + 4);
+        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                let c = char::from(byte);
+                out.push(if c.is_ascii() && c != '\n' { c } else { ' ' });
+                rest = &rest[at + 4..];
+            }
+            None => {
+                out.push_str("\\x");
+                rest = &rest[at + 2..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Takes quote marks and log prefixes off a line.
@@ -113,6 +138,7 @@ fn record<'a>(text: &'a str, found: &mut Line<'a>) -> Option<&'a str> {
     }
     found.stamp = head.split(',').nth(2);
     found.caller = fields.find_map(|field| field.strip_prefix("caller="));
+    found.escaped = true;
     Some(rest)
 }
 
@@ -240,7 +266,20 @@ mod tests {
         assert_eq!(strip("[1.000000] \tfoo+0x1/0x2").text, "\tfoo+0x1/0x2");
     }
 
+    #[test]
+    fn records_are_unescaped() {
+        assert_eq!(unescape(r"\x09foo+0x1/0x2\x0a"), "\tfoo+0x1/0x2 ");
+        assert_eq!(unescape(r"a\x5cb \xzz \x"), r"a\b \xzz \x");
+        assert!(strip(r"3,1,2,-;\x09foo").escaped);
+        assert!(!strip(r"[1.0] \x09foo").escaped);
+    }
+
     proptest! {
+        #[test]
+        fn any_text_is_unescaped(text in r"(\\x[0-9a-fé]{0,3}|é|x){0,12}") {
+            prop_assert!(unescape(&text).len() <= text.len());
+        }
+
         #[test]
         fn any_line_is_survived(line in "\\PC{0,80}") {
             prop_assert!(line.contains(strip(&line).text));
