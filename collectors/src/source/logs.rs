@@ -127,7 +127,7 @@ pub fn is_log(path: &str) -> bool {
         let plain = rest.is_empty() || rest.starts_with(['.', '_']);
         let dated = rest.starts_with('-') && rest[1..].starts_with(|c: char| c.is_ascii_digit());
         let options = *start == "dmesg" || *start == "journalctl";
-        (plain || dated || options) && !rest.ends_with(".conf")
+        (plain || dated || options) && Path::new(rest).extension() != Some("conf".as_ref())
     })
 }
 

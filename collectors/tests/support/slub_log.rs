@@ -3,6 +3,8 @@
 //! Written from the format strings of the kernel and not from the parser, so
 //! that the two can disagree.
 
+#![allow(clippy::cast_possible_wrap, reason = "slots are small")]
+
 use std::fmt::Write as _;
 
 use collectors::analysis::explain::Class;

@@ -24,6 +24,7 @@ mod words;
 
 pub use finding::{Class, Confidence, Finding, Kind};
 pub use group::MAX_FINDINGS;
+pub use words::who;
 
 use crate::parse::kernel_log::report::{Body, Report, Tool};
 use group::Groups;

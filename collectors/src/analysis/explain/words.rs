@@ -52,12 +52,15 @@ pub(super) fn tainted(taint: Option<&str>, letter: char) -> bool {
     !letters.starts_with("Not") && letters.contains(letter)
 }
 
-/// `foo+0x1/0x2 (pid 41, cpu 3, 12 jiffies before)`
-pub(super) fn who(track: &Track) -> String {
+/// Who allocated or freed, as in `foo+0x1/0x2 (pid 41, cpu 3, 12 jiffies before)`.
+pub fn who(track: &Track) -> String {
     let mut details = Vec::new();
     details.extend(track.pid.map(|pid| format!("pid {pid}")));
     details.extend(track.cpu.map(|cpu| format!("cpu {cpu}")));
-    details.extend(track.age.map(|age| format!("{age} jiffies before")));
+    details.extend(track.age.map(|age| {
+        let unit = if age == 1 { "jiffy" } else { "jiffies" };
+        format!("{age} {unit} before")
+    }));
     if details.is_empty() {
         return track.symbol.clone();
     }

@@ -4,13 +4,14 @@
 //! any order, since the order moved between versions and logs lose lines; what
 //! it does not take is left to others. Bounds: see `report.rs`.
 
-use super::foreign::Part;
-use super::item::{FailureCache, Item, clip};
+mod foreign;
+mod slub;
+
+use super::item::{FailureCache, Item};
 use super::oom;
 use super::report::{
-    AllocationFailure, Body, Corruption, Detected, Foreign, Frame, MAX_FRAMES, MAX_PARTS,
-    MAX_REMAINING, MAX_ROWS, ObjectLine, Overwritten, Remaining, Report, SlabError, Slub, Stack,
-    Tool, Track,
+    AllocationFailure, Body, Corruption, Detected, Foreign, Frame, MAX_FRAMES, MAX_PARTS, MAX_ROWS,
+    Overwritten, Report, SlabError, Slub, Stack, Track,
 };
 
 /// Lines of an out-of-memory report that are kept, and their bytes.
@@ -323,67 +324,6 @@ impl Open {
         }
     }
 
-    fn slub(&mut self, item: Item, number: u64, info: bool) -> Result<(), Item> {
-        let Body::Slub(slub) = &mut self.report.body else {
-            return Err(item);
-        };
-        slub.info |= info;
-        let mut target = Target::None;
-        match item {
-            Item::Banner {
-                cache,
-                taint,
-                reason,
-            } if slub.reason.is_none() && slub.slab.is_none() && slub.fixes.is_empty() => {
-                slub.cache = Some(cache);
-                slub.taint = taint;
-                slub.reason = Some(reason);
-            }
-            Item::Overwritten(found) if found.what.is_some() && slub.reason.is_some() => {
-                if self.later.len() < MAX_PARTS {
-                    self.later.push((number, found));
-                }
-            }
-            Item::Overwritten(found) if slub.overwritten.len() < MAX_PARTS => {
-                slub.overwritten.push(found);
-            }
-            Item::Allocated(track) => match slub.remaining.last_mut() {
-                Some(last) => {
-                    last.allocated.get_or_insert(track);
-                    target = Target::Remaining;
-                }
-                None if slub.allocated.is_none() => {
-                    slub.allocated = Some(track);
-                    target = Target::Allocated;
-                }
-                None => return Err(Item::Allocated(track)),
-            },
-            Item::Freed(track) if slub.freed.is_none() => {
-                slub.freed = Some(track);
-                target = Target::Freed;
-            }
-            Item::Slab(line) if slub.slab.as_ref().is_none_or(|s| s.pointer == line.pointer) => {
-                slub.slab.get_or_insert(line);
-            }
-            Item::Object(object) => return remember(slub, object).map(|()| self.target = target),
-            Item::InvalidPointer(pointer) => slub.invalid = slub.invalid.or(pointer),
-            Item::Row(row) if slub.rows.len() < MAX_ROWS => slub.rows.push(row),
-            Item::Row(_) => {}
-            Item::Fix { cache, action } if slub.cache.as_ref().is_none_or(|c| *c == cache) => {
-                slub.cache.get_or_insert(cache);
-                let more = self.later.drain(..).map(|(_, found)| found);
-                slub.overwritten.extend(more);
-                slub.overwritten.truncate(MAX_PARTS);
-                if slub.fixes.len() < MAX_PARTS {
-                    slub.fixes.push(action);
-                }
-            }
-            item => return Err(item),
-        }
-        self.target = target;
-        Ok(())
-    }
-
     fn corruption(&mut self, item: Item) -> Result<(), Item> {
         let Body::Corruption(found) = &mut self.report.body else {
             return Err(item);
@@ -401,63 +341,6 @@ impl Open {
             item => return Err(item),
         }
         Ok(())
-    }
-
-    fn foreign(&mut self, item: Item) -> Result<(), Item> {
-        let Body::Foreign(found) = &mut self.report.body else {
-            return Err(item);
-        };
-        match item {
-            // One heading for each inlined function, the innermost first.
-            Item::Foreign { tool, function, .. }
-                if tool == found.tool && tool == Tool::Kasan && found.access.is_none() =>
-            {
-                found.function = function;
-            }
-            Item::Part(part) => self.part(part),
-            item => return Err(item),
-        }
-        Ok(())
-    }
-
-    fn part(&mut self, part: Part) {
-        let Body::Foreign(found) = &mut self.report.body else {
-            return;
-        };
-        self.target = Target::None;
-        match part {
-            Part::Access {
-                access,
-                size,
-                address,
-                by,
-            } => {
-                found.access = Some(access);
-                found.size = size;
-                found.address = address;
-                let who = by.as_deref().and_then(|by| by.rsplit_once('/'));
-                self.report.detected.comm = who.map(|(comm, _)| clip(comm));
-                self.report.detected.pid = who.and_then(|(_, pid)| pid.parse().ok());
-            }
-            Part::Cache { name, size } => {
-                found.cache = Some(name);
-                found.object_size = size;
-            }
-            Part::Place(place) => found.place = Some(place),
-            Part::AllocatedBy(pid) => {
-                found.allocated = Some(task(pid));
-                self.target = Target::Allocated;
-            }
-            Part::FreedBy(pid) => {
-                found.freed = Some(task(pid));
-                self.target = Target::Freed;
-            }
-            Part::Comm { comm, pid } => {
-                self.report.detected.comm = Some(comm);
-                self.report.detected.pid = pid;
-            }
-            Part::Backtrace => self.target = Target::Trace,
-        }
     }
 
     /// Lines that belong to the report that follows, with the first one's number.
@@ -486,38 +369,6 @@ impl Open {
 
 fn stack_of(track: &mut Option<Track>) -> Option<&mut Stack> {
     track.as_mut().map(|track| &mut track.stack)
-}
-
-fn task(pid: Option<u64>) -> Track {
-    Track {
-        symbol: String::new(),
-        age: None,
-        cpu: None,
-        pid,
-        stack: Stack::default(),
-    }
-}
-
-/// The object, or one of those that remain.
-fn remember(slub: &mut Slub, object: ObjectLine) -> Result<(), Item> {
-    let remaining = slub
-        .reason
-        .as_deref()
-        .is_some_and(|r| r.starts_with("Objects remaining"));
-    if !remaining {
-        if slub.object.is_some() {
-            return Err(Item::Object(object));
-        }
-        slub.object = Some(object);
-    } else if slub.remaining.len() < MAX_REMAINING {
-        slub.remaining.push(Remaining {
-            object,
-            allocated: None,
-        });
-    } else {
-        slub.more_remaining += 1;
-    }
-    Ok(())
 }
 
 fn failed(failure: &mut AllocationFailure, item: Item) -> Result<(), Item> {

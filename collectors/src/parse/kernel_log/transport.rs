@@ -34,16 +34,13 @@ pub fn unescape(text: &str) -> String {
     while let Some(at) = rest.find("\\x") {
         out.push_str(&rest[..at]);
         let code = rest.get(at + 2..at + 4);
-        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                let c = char::from(byte);
-                out.push(if c.is_ascii() && c != '\n' { c } else { ' ' });
-                rest = &rest[at + 4..];
-            }
-            None => {
-                out.push_str("\\x");
-                rest = &rest[at + 2..];
-            }
+        if let Some(byte) = code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            let c = char::from(byte);
+            out.push(if c.is_ascii() && c != '\n' { c } else { ' ' });
+            rest = &rest[at + 4..];
+        } else {
+            out.push_str("\\x");
+            rest = &rest[at + 2..];
         }
     }
     out.push_str(rest);
