@@ -6,6 +6,7 @@ pub(crate) mod compat;
 pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod man;
 pub(crate) mod report;
 pub(crate) mod schema;
@@ -53,6 +54,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Diff(args)) => diff::run(&context, &args),
         Some(Command::Capture(args)) => capture::run(&context, &args),
         Some(Command::Validate) => validate::run(&context),
+        Some(Command::Explain(args)) => explain::run(&context, &args),
         Some(Command::Doctor) => doctor::run(&context),
         Some(Command::Schema { name }) => schema(name.as_deref()),
         Some(Command::Completions { shell }) => completions::run(shell),

@@ -13,6 +13,7 @@ mod escape;
 pub(crate) mod json;
 pub(crate) mod json_diff;
 pub(crate) mod json_doctor;
+pub(crate) mod json_explain;
 pub(crate) mod json_validate;
 pub(crate) mod jsonl;
 mod parts;

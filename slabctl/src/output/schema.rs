@@ -11,13 +11,16 @@ use serde_json::Value;
 use super::json::Report;
 use super::json_diff;
 use super::json_doctor::Doctor;
+use super::json_explain::Explained;
 use super::json_validate::Validation;
 use super::row::CacheRow;
 
 /// Names that [`schema`] knows: documents by the middle part of their
 /// `slabctl.NAME/1`, and `cache` and `diff-row` for a line of their JSON lines.
 pub(crate) const fn names() -> &'static [&'static str] {
-    &["report", "cache", "diff", "diff-row", "validate", "doctor"]
+    &[
+        "report", "cache", "diff", "diff-row", "validate", "doctor", "explain",
+    ]
 }
 
 /// The schema of document `name`; `None` when there is no such document.
@@ -29,6 +32,7 @@ pub(crate) fn schema(name: &str) -> Option<Value> {
         "diff-row" => of::<json_diff::Row>(),
         "validate" => of::<Validation>(),
         "doctor" => of::<Doctor>(),
+        "explain" => of::<Explained>(),
         _ => return None,
     };
     // Only here and not on the structs: the id of a schema inside another one
