@@ -150,7 +150,7 @@ fn check(scene: &Scene, text: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn what_was_planted_is_recovered(scene in scene(), transport in transport()) {
