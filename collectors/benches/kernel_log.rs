@@ -36,24 +36,26 @@ fn noise(len: usize) -> Vec<u8> {
 fn kernel_log(c: &mut Criterion) {
     let quiet = noise(100_000_000);
     let mut some = Vec::new();
+    let parts = quiet.len().div_ceil(5_000_000);
     for part in quiet.chunks(5_000_000) {
         some.extend_from_slice(part);
         some.push(b'\n');
         some.extend_from_slice(REPORT);
     }
-    let only = REPORT.repeat(20_000_000 / REPORT.len());
+    let copies = 20_000_000 / REPORT.len();
+    let only = REPORT.repeat(copies);
     let mut group = c.benchmark_group("kernel_log");
     group.sample_size(10);
     for (name, text, reports) in [
         ("quiet", &quiet, 0),
-        ("some", &some, 20),
-        ("only", &only, 5022),
+        ("some", &some, parts),
+        ("only", &only, copies),
     ] {
         group.throughput(Throughput::Bytes(text.len() as u64));
         group.bench_function(name, |b| {
             b.iter(|| {
                 let mut explainer = Explainer::default();
-                let mut count = 0;
+                let mut count = 0usize;
                 for report in Scanner::new(text.as_slice()).flatten() {
                     explainer.add(&report);
                     count += 1;

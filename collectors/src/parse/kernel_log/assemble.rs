@@ -182,9 +182,8 @@ impl Assembler {
                 self.close(at);
                 return;
             }
-            // These may already belong to the next report.
-            let ahead = matches!(&item, Item::Rule | Item::CutHere)
-                || matches!(&item, Item::Overwritten(found) if found.what.is_some());
+            // This may already belong to the next report.
+            let ahead = matches!(&item, Item::Overwritten(found) if found.what.is_some());
             match self.open[at].take(item, place.number, place.info) {
                 Ok(()) if ahead => {
                     self.open[at].quiet = 0;

@@ -251,14 +251,14 @@ impl Open {
     /// Takes a line, or gives it back.
     pub fn take(&mut self, item: Item, number: u64, info: bool) -> Result<(), Item> {
         match item {
-            // Every report may have these.
+            // Every report may have these once; later ones are another trace.
             Item::Cpu {
                 cpu,
                 pid,
                 comm,
                 taint,
                 kernel,
-            } => {
+            } if self.report.detected.comm.is_none() || self.report.detected.kernel.is_none() => {
                 let found = &mut self.report.detected;
                 found.cpu = found.cpu.or(cpu);
                 found.pid = found.pid.or(pid);
@@ -269,7 +269,7 @@ impl Open {
                 self.target = Target::Trace;
                 Ok(())
             }
-            Item::Warning { cpu, pid, comm } => {
+            Item::Warning { cpu, pid, comm } if self.report.detected.pid.is_none() => {
                 let found = &mut self.report.detected;
                 found.cpu = found.cpu.or(cpu);
                 found.pid = found.pid.or(pid);
@@ -277,17 +277,26 @@ impl Open {
                 self.target = Target::None;
                 Ok(())
             }
-            Item::Instruction(symbol) => {
-                self.report.detected.instruction.get_or_insert(symbol);
+            Item::Instruction(symbol) if self.report.detected.instruction.is_none() => {
+                self.report.detected.instruction = Some(symbol);
                 Ok(())
             }
-            Item::CallTrace => {
+            Item::CallTrace if self.report.detected.stack.frames.is_empty() => {
                 self.target = Target::Trace;
                 Ok(())
             }
-            Item::Rule | Item::CutHere | Item::EndTrace => {
+            Item::EndTrace if self.target == Target::Trace => {
                 self.target = Target::None;
                 Ok(())
+            }
+            Item::Cpu { .. }
+            | Item::Warning { .. }
+            | Item::CallTrace
+            | Item::Rule
+            | Item::CutHere
+            | Item::EndTrace => {
+                self.target = Target::None;
+                Err(item)
             }
             item => self.own(item, number, info),
         }

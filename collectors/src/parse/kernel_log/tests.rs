@@ -224,3 +224,16 @@ fn what_only_looks_like_a_report_is_none() {
         assert_eq!(parse(text.as_bytes()), [], "{text}");
     }
 }
+
+/// Other warnings and oopses follow a report; they are not its stack, and do
+/// not keep it from ending.
+#[test]
+fn later_traces_are_not_the_reports() {
+    let other =
+        "CPU: 7 PID: 99 Comm: other Not tainted 6.6.0 #1\nCall Trace:\n other_one+0x1/0x2\n";
+    let text = format!("{REPORT}{}", other.repeat(300));
+    let reports = parse(text.as_bytes());
+    assert_eq!(reports.len(), 1);
+    assert_whole(&reports[0]);
+    assert_eq!(reports[0].lines, (2, 22));
+}
