@@ -18,7 +18,7 @@ data=$here/../collectors/tests/data
 jobs=${JOBS:-1} runs=${RUNS:-}
 
 targets_all="slabinfo slabtop slabinfo_tool crash_kmem oom_table alias_listing traces
-sections sysfs meminfo filter archive text scaled diff order"
+sections sysfs meminfo filter archive text scaled diff order kernel_log"
 
 seconds=60
 if [[ ${1:-} =~ ^[0-9]+$ ]]; then
@@ -54,6 +54,9 @@ seeds() {
     cp "$data"/text/sections* "$out/sections/"
     cp "$data"/slabinfo/*.txt "$data"/text/*.txt "$out/text/"
     cp "$data"/kernels/*.tar.xz "$out/archive/"
+    cp "$data"/log/*.txt "$data"/text/oom* "$here"/../slabcore/tests/data/report-*.txt \
+        "$out/kernel_log/"
+    xz -dc "$data"/log/planted-6.1-console.txt.xz >"$out/kernel_log/planted-6.1-console"
     small_seeds "$out"
     tree_seeds "$out"
     diff_seeds "$out"
@@ -129,6 +132,7 @@ options() {
         order) dict= max=64 ;;
         scaled) dict=tables max=256 time=10 ;;
         sysfs) dict= max=8192 ;;
+        kernel_log) dict=kernel_log ;;
         *) dict=tables ;;
     esac
     echo "-max_len=$max -timeout=${SLOW:-$time} ${dict:+-dict=$here/dict/$dict.dict}"

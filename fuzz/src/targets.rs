@@ -5,12 +5,13 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use collectors::analysis::explain;
 use collectors::analysis::order::{self, OrderParams, OrderRule};
 use collectors::columns::Row;
 use collectors::filter::Filter;
 use collectors::model::{Cache, CacheId, SiteKind, Snapshot, WarningCode};
 use collectors::parse::{
-    alias_listing, clean, crash_kmem, meminfo, oom_table, sections, slabinfo, slabinfo_tool,
+    alias_listing, clean, crash_kmem, kernel_log, meminfo, oom_table, sections, slabinfo, slabinfo_tool,
     slabtop, sysfs, traces,
 };
 use collectors::source::{Demand, capture};
@@ -35,6 +36,7 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("scaled", scaled),
     ("diff", diff),
     ("order", order_params),
+    ("kernel_log", kernel_log_text),
 ];
 
 fn path() -> &'static Path {
@@ -398,5 +400,41 @@ fn check_order(params: &OrderParams) {
         assert_eq!(used + choice.waste_bytes, slab);
         assert!(choice.fallback_order <= choice.order);
         assert!(choice.fallback_objs_per_slab <= choice.objs_per_slab);
+    }
+}
+
+/// Reports of a log: the same however the text is cut, inside the log, bounded,
+/// and each explained.
+fn kernel_log_text(input: &[u8]) {
+    struct Pieces<'a>(&'a [u8], usize);
+    impl std::io::Read for Pieces<'_> {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let len = into.len().min(self.1);
+            self.0.read(&mut into[..len])
+        }
+    }
+    let lines = check::lines(input);
+    // A block, and reports in progress, are held whatever the input.
+    let reports = check::bounded((1 << 16) + 4 * input.len(), || kernel_log::parse(input));
+    for size in [1, 13, 4096] {
+        let slow: Vec<_> = kernel_log::Scanner::new(Pieces(input, size))
+            .filter_map(Result::ok)
+            .collect();
+        assert!(slow == reports, "reading in small pieces differs");
+    }
+    for report in &reports {
+        let (first, last) = report.lines;
+        assert!(1 <= first && first <= last && last <= lines + 1, "{first}-{last} of {lines}");
+    }
+    let found = explain::explain(&reports);
+    let told: u64 = found.findings.iter().map(|f| f.repeats).sum();
+    assert_eq!(told + found.more, reports.len() as u64);
+    for (at, finding) in found.findings.iter().enumerate() {
+        assert!(!finding.headline.is_empty());
+        assert!(finding.consequence_of.is_none_or(|root| root < at));
+        assert!(finding.lines.0 <= finding.lines.1 && finding.lines.1 <= lines + 1);
+        if let Some(damage) = finding.damage() {
+            assert!(damage.found.len() <= 64);
+        }
     }
 }

@@ -32,6 +32,7 @@ Examples:
   slabctl sites kmalloc-64                who holds what (kernels booted with slab_debug=U)
   slabctl top                             watch it live
   slabctl capture slab.tar.zst            all slab state of this machine in one file
+  slabctl explain dmesg.txt               what the slab reports in a kernel log mean
   slabctl report --demo                   try it without root, on the built-in engine
   slabctl doctor                          what can be read here, and what to do about the rest
 
@@ -184,6 +185,8 @@ Examples:
 
 Exit status 3 when something is wrong. The kernel's own caches are not validated by slabctl.")]
     Validate,
+    /// Find the slab reports in a kernel log and say what they mean.
+    Explain(Explain),
     /// What is readable here, what is missing, why, and what to do.
     Doctor,
     /// The JSON Schema of a machine-readable document.
@@ -629,6 +632,43 @@ pub(crate) struct Dump {
     /// One object with its stacks and bytes: 0xADDRESS, OBJECT of the first slab, or SLAB:OBJECT.
     #[arg(long = "object", value_name = "OBJECT", value_parser = crate::cmd::dump::which)]
     pub(crate) object: Option<crate::cmd::dump::Which>,
+}
+
+/// `slabctl explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl explain                          the log of the running kernel (as root)
+  slabctl explain dmesg.txt                a saved log, a mail, a console: any text, packed or not
+  slabctl explain sosreport.tar.xz         every log in an archive or directory
+  slabctl explain --journal                what journald kept of this boot
+  grep -A99 'BUG kmalloc' log | slabctl explain -
+  slabctl explain dmesg.txt --json | jq '.reports[] | {cache, class, lines}'
+
+It knows the debugging reports of SLUB and SLAB of all versions, objects that
+remain when a cache is destroyed, frees to a wrong cache, failed allocations,
+slab tables of out-of-memory reports and stopped usercopies; quoted, wrapped
+and interleaved. Reports of KASAN, KFENCE and kmemleak are named as such.
+
+A sentence is certain when the report says it, likely when nothing else that is
+usual looks like it, possible when it only fits.
+
+Exit status 0: no report, or only some that acquit slab memory; 3: something
+to look into.")]
+pub(crate) struct Explain {
+    /// Logs: text, packed text, an archive or directory with logs; - is
+    /// standard input. Without one, the log of the running kernel.
+    #[arg(value_name = "FILE", conflicts_with_all = ["kmsg", "journal", "from", "root"])]
+    pub(crate) files: Vec<PathBuf>,
+    /// The log of the running kernel, from /dev/kmsg (the default).
+    #[arg(long, conflicts_with_all = ["journal", "from", "root"])]
+    pub(crate) kmsg: bool,
+    /// What journald kept of the kernel's log since boot.
+    #[arg(long, conflicts_with_all = ["from", "root"])]
+    pub(crate) journal: bool,
+    /// Show what only follows from another finding in full too.
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 /// `slabctl capture`.

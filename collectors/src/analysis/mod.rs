@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod consistency;
 pub mod diff;
+pub mod explain;
 pub mod groups;
 pub mod order;
 pub mod reconcile;

@@ -6,6 +6,7 @@
 pub mod alias_listing;
 pub mod clean;
 pub mod crash_kmem;
+pub mod kernel_log;
 pub mod meminfo;
 pub mod oom_table;
 mod rows;

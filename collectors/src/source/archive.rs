@@ -109,6 +109,38 @@ fn is_wanted(path: &str) -> bool {
 /// is broken from the start is an error.
 pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Result<MemTree, Error> {
     let mut tree = MemTree::new(path);
+    each_member(reader, path, warnings, |entry, warnings| {
+        take_member(entry, &mut tree, warnings)
+    })?;
+    Ok(tree)
+}
+
+/// Gives the name and content of every regular file of a tar stream whose name
+/// is `wanted`, as [`read_tar`] reads it. Nothing is kept.
+pub fn read_members(
+    reader: impl Read,
+    path: &Path,
+    warnings: &mut Warnings,
+    wanted: fn(&str) -> bool,
+    each: &mut dyn FnMut(&str, &mut dyn Read) -> io::Result<()>,
+) -> Result<(), Error> {
+    each_member(reader, path, warnings, |entry, _| {
+        let raw = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let name = clean_path(&raw).filter(|name| name.len() <= MAX_PATH && wanted(name));
+        if let Some(name) = name.filter(|_| entry.header().entry_type().is_file()) {
+            each(&name, entry)?;
+        }
+        Ok(0)
+    })
+}
+
+/// Walks a tar stream. `take` says how many bytes it keeps of a member.
+fn each_member<R: Read>(
+    reader: R,
+    path: &Path,
+    warnings: &mut Warnings,
+    mut take: impl FnMut(&mut tar::Entry<'_, Metered<R>>, &mut Warnings) -> io::Result<u64>,
+) -> Result<(), Error> {
     let left = Rc::new(Cell::new(MAX_HEADERS));
     let mut archive = tar::Archive::new(Metered {
         inner: reader,
@@ -153,7 +185,7 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
         };
         // What is left of the member is read here, so that only headers remain
         // for the next step.
-        let taken = take_member(&mut entry, &mut tree, warnings)
+        let taken = take(&mut entry, warnings)
             .and_then(|bytes| io::copy(&mut entry, &mut io::sink()).map(|_| bytes));
         match taken {
             Ok(bytes) => kept += bytes,
@@ -166,7 +198,7 @@ pub fn read_tar(reader: impl Read, path: &Path, warnings: &mut Warnings) -> Resu
             }
         }
     }
-    Ok(tree)
+    Ok(())
 }
 
 /// Whether an archive ends here because of its damage or because of a limit.

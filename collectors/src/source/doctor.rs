@@ -7,6 +7,8 @@ mod capture;
 mod debugging;
 mod machine;
 
+pub(crate) use debugging::boot_words;
+
 pub use capture::capture;
 pub use machine::machine;
 

@@ -8,6 +8,8 @@ pub mod demo;
 pub mod detect;
 pub mod doctor;
 pub mod kernel;
+pub mod kmsg;
+pub mod logs;
 pub mod machine;
 pub mod packing;
 pub mod tree;

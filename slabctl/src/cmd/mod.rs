@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod dump;
+pub(crate) mod explain;
 pub(crate) mod man;
 pub(crate) mod report;
 pub(crate) mod schema;
@@ -66,6 +67,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Capture(args)) => capture::run(&context, &args),
         Some(Command::Dump(args)) => dump::run(&context, &args),
         Some(Command::Validate) => validate::run(&context),
+        Some(Command::Explain(args)) => explain::run(&context, &args),
         Some(Command::Doctor) => doctor::run(&context),
         Some(Command::Schema { name }) => schema(name.as_deref()),
         Some(Command::Completions { shell }) => completions::run(shell),

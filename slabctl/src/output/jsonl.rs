@@ -6,6 +6,7 @@
 use std::io::{self, BufWriter, Write};
 
 use collectors::model::Cache;
+use serde::Serialize;
 
 use super::escape::Escaping;
 use super::row::CacheRow;
@@ -19,6 +20,14 @@ pub(crate) fn write(out: &mut impl Write, caches: &[&Cache], page_size: u64) -> 
         serde_json::to_writer(&mut out, &CacheRow::of(cache, page_size))?;
         out.write_all(b"\n")?;
     }
+    out.flush()
+}
+
+/// Writes one object as a line.
+pub(crate) fn line(out: &mut impl Write, object: &impl Serialize) -> io::Result<()> {
+    let mut out = Escaping::new(BufWriter::new(out));
+    serde_json::to_writer(&mut out, object)?;
+    out.write_all(b"\n")?;
     out.flush()
 }
 

@@ -13,6 +13,7 @@ use super::json_advise;
 use super::json_diff;
 use super::json_doctor::Doctor;
 use super::json_dump;
+use super::json_explain::Explained;
 use super::json_shrink;
 use super::json_sites;
 use super::json_tune;
@@ -24,7 +25,7 @@ type Make = fn() -> Schema;
 
 /// Documents by the middle part of their `slabctl.NAME/1`, and `cache` and
 /// `diff-row` for a line of their JSON lines.
-const DOCUMENTS: [(&str, Make); 11] = [
+const DOCUMENTS: [(&str, Make); 12] = [
     ("report", of::<Report>),
     ("cache", of::<CacheRow>),
     ("diff", of::<json_diff::Document>),
@@ -36,6 +37,7 @@ const DOCUMENTS: [(&str, Make); 11] = [
     ("dump", of::<json_dump::Document>),
     ("validate", of::<Validation>),
     ("doctor", of::<Doctor>),
+    ("explain", of::<Explained>),
 ];
 
 /// Names that [`schema`] knows.

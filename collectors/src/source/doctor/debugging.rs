@@ -27,7 +27,7 @@ pub(super) fn all(probe: &Probe<'_>) -> Vec<Finding> {
 
 /// The boot options for debugging and against merging: renamed in Linux 6.9
 /// ("mm/slub: rename slub_debug to slab_debug"); the old words still work there.
-pub(super) fn boot_words(kernel: Option<&str>) -> (&'static str, &'static str) {
+pub(crate) fn boot_words(kernel: Option<&str>) -> (&'static str, &'static str) {
     let old = kernel.and_then(version).is_some_and(|v| v < (6, 9));
     if old {
         ("slub_debug", "slub_nomerge")

@@ -1,0 +1,479 @@
+//! What is read out of a kernel log: one value for each report in it.
+//!
+//! Purpose: everything a report prints, as values, and nothing that it does
+//! not print. Source of truth: mm/slub.c from 2.6.22 on, mm/slab.c up to 6.7,
+//! mm/slab_common.c, mm/usercopy.c; for the neighbours mm/kasan/report.c,
+//! mm/kfence/report.c and mm/kmemleak.c. What the values mean is not said here.
+
+use crate::model::Cache;
+use crate::parse::oom_table::OomMemory;
+
+/// Frames kept of one stack; the kernel prints 16 of a track.
+pub const MAX_FRAMES: usize = 64;
+/// Rows of bytes kept of one report: the 4096 bytes of an object and as many
+/// of each red zone are a tenth of it.
+pub const MAX_ROWS: usize = 8192;
+/// Objects kept of one list of remaining objects.
+pub const MAX_REMAINING: usize = 512;
+/// Further violations, repairs and nodes kept of one report.
+pub const MAX_PARTS: usize = 256;
+/// Longest text kept of one value, in bytes.
+pub const MAX_TEXT: usize = 512;
+
+/// One report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// First and last line of it, from 1.
+    pub lines: (u64, u64),
+    /// The time of its first line, as printed.
+    pub stamp: Option<String>,
+    /// Who printed it, as `T12` or `C3`.
+    pub caller: Option<String>,
+    /// Who ran when it was found.
+    pub detected: Detected,
+    /// What kind of report, and its values.
+    pub body: Body,
+}
+
+/// The kinds of reports.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// A debugging report of SLUB.
+    Slub(Box<Slub>),
+    /// `Slab corruption`: SLAB found a free object written to.
+    Corruption(Box<Corruption>),
+    /// `slab error in`: SLAB's other checks.
+    SlabError(Box<SlabError>),
+    /// A cache was destroyed that still has objects.
+    CacheDestroy(CacheDestroy),
+    /// An object was freed to a cache it is not of.
+    WrongCache(WrongCache),
+    /// A copy to or from user space beyond what an object allows.
+    Usercopy(Usercopy),
+    /// An allocation failed for want of a slab.
+    AllocationFailure(Box<AllocationFailure>),
+    /// Memory ran out, with what the report says of slab.
+    Oom(Box<Oom>),
+    /// Counted slabs and the counter differ (`validate`).
+    Validator(Validator),
+    /// The allocator stopped at one of its own checks.
+    KernelBug(KernelBug),
+    /// Another tool's report.
+    Foreign(Box<Foreign>),
+}
+
+/// A text of hexadecimal pointers: `None` for one that was not printed.
+pub type Pointer = Option<u64>;
+
+/// A stack, innermost first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stack {
+    /// The frames, up to [`MAX_FRAMES`].
+    pub frames: Vec<Frame>,
+}
+
+/// One frame of a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// As printed, such as `kfree+0x49c/0x510` or `smc_release+0x19a/0x230 [smc]`.
+    pub symbol: String,
+    /// Marked `?`: it was on the stack, and may be from an earlier call.
+    pub guess: bool,
+}
+
+impl Frame {
+    /// The name of the function, without offset and module.
+    pub fn function(&self) -> &str {
+        let end = self.symbol.find(['+', ' ']).unwrap_or(self.symbol.len());
+        let name = &self.symbol[..end];
+        // Copies made by the compiler: `foo.isra.0`, `foo.part.15`, `foo.cold`.
+        name.split_once('.').map_or(name, |(name, _)| name)
+    }
+}
+
+/// Who ran when a report was made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Detected {
+    /// The processor.
+    pub cpu: Option<u64>,
+    /// The process.
+    pub pid: Option<u64>,
+    /// Its name.
+    pub comm: Option<String>,
+    /// The release of the kernel.
+    pub kernel: Option<String>,
+    /// The taint letters as printed, without `Tainted: `.
+    pub taint: Option<String>,
+    /// `RIP` of an oops or warning.
+    pub instruction: Option<String>,
+    /// The stack.
+    pub stack: Stack,
+}
+
+/// Which shape of report, which tells roughly how old the kernel is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shape {
+    /// No taint in the banner: up to 3.2.
+    NoTaint,
+    /// Lines start with `INFO:`: 3.6 to 5.10.
+    Info,
+    /// Without it: 5.14 to 6.14.
+    Plain,
+    /// The damaged part in brackets before the banner: 6.15 and later, 6.12 stable.
+    Bracket,
+}
+
+/// Who allocated or freed an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Track {
+    /// As printed, such as `usb_get_status+0x2b/0xac`.
+    pub symbol: String,
+    /// Jiffies between then and the report.
+    pub age: Option<u64>,
+    /// The processor.
+    pub cpu: Option<u64>,
+    /// The process that ran, which an interrupt may have borrowed.
+    pub pid: Option<u64>,
+    /// The stack.
+    pub stack: Stack,
+}
+
+/// Bytes that are not what they should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overwritten {
+    /// The part, such as `Right Redzone`; `None` where only the banner says.
+    pub what: Option<String>,
+    /// The first wrong byte.
+    pub from: Pointer,
+    /// The last wrong byte.
+    pub to: Pointer,
+    /// Offset of the first one in the slab (5.9 and later).
+    pub offset: Option<u64>,
+    /// The first wrong byte's value.
+    pub found: Option<u8>,
+    /// What it should be.
+    pub expected: Option<u8>,
+}
+
+/// The line on the slab.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlabLine {
+    /// Its descriptor.
+    pub pointer: Pointer,
+    /// Objects it has room for.
+    pub objects: Option<u64>,
+    /// Objects in use, with those that a CPU holds free.
+    pub used: Option<u64>,
+    /// The first free object.
+    pub free_pointer: Pointer,
+    /// The flags as printed.
+    pub flags: Option<String>,
+}
+
+/// The line on the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectLine {
+    /// Where it is.
+    pub pointer: Pointer,
+    /// Bytes from the start of the slab.
+    pub offset: Option<u64>,
+    /// The next free object, as its own pointer says.
+    pub free_pointer: Pointer,
+}
+
+/// Which part of a slot a row of bytes shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Label {
+    /// A red zone, before or behind the object.
+    Redzone,
+    /// The bytes before the object, where there is no red zone.
+    BytesBefore,
+    /// The object.
+    Object,
+    /// Padding behind the metadata, or at the end of a slab.
+    Padding,
+}
+
+/// A row of up to 16 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DumpRow {
+    /// The part.
+    pub label: Label,
+    /// The printed address, which may be hashed.
+    pub address: Pointer,
+    bytes: [u8; 16],
+    len: u8,
+}
+
+impl DumpRow {
+    /// A row of the first 16 of `bytes`.
+    pub fn new(label: Label, address: Pointer, bytes: &[u8]) -> Self {
+        let mut row = [0; 16];
+        let len = bytes.len().min(16);
+        row[..len].copy_from_slice(&bytes[..len]);
+        Self {
+            label,
+            address,
+            bytes: row,
+            len: u8::try_from(len).unwrap_or(16),
+        }
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+/// An object that was left when its cache was destroyed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remaining {
+    /// Where it is.
+    pub object: ObjectLine,
+    /// Who allocated it.
+    pub allocated: Option<Track>,
+}
+
+/// A SLUB report. Where its head was lost, `cache` and `reason` are `None`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Slub {
+    /// The cache as the banner (or a repair) names it.
+    pub cache: Option<String>,
+    /// The taint field of the banner as printed; `None` without a field.
+    pub taint: Option<String>,
+    /// The reason as printed.
+    pub reason: Option<String>,
+    /// Lines start with `INFO:`.
+    pub info: bool,
+    /// What was overwritten, the first one first.
+    pub overwritten: Vec<Overwritten>,
+    /// Who allocated the object last.
+    pub allocated: Option<Track>,
+    /// Who freed it last.
+    pub freed: Option<Track>,
+    /// Its slab.
+    pub slab: Option<SlabLine>,
+    /// The object.
+    pub object: Option<ObjectLine>,
+    /// A pointer that is no object (`Invalid pointer`).
+    pub invalid: Pointer,
+    /// The bytes shown.
+    pub rows: Vec<DumpRow>,
+    /// Objects left at destruction.
+    pub remaining: Vec<Remaining>,
+    /// Objects left that are not in the list.
+    pub more_remaining: u64,
+    /// What the kernel did about it, as printed.
+    pub fixes: Vec<String>,
+}
+
+impl Slub {
+    /// Which shape it has.
+    pub fn shape(&self) -> Shape {
+        let bracket = self.overwritten.iter().any(|o| o.what.is_some())
+            || self.reason.as_deref().is_some_and(|reason| {
+                reason == "Object corrupt" || reason.starts_with("Objects remaining on")
+            });
+        if bracket {
+            Shape::Bracket
+        } else if self.taint.is_none() && self.reason.is_some() {
+            Shape::NoTaint
+        } else if self.info {
+            Shape::Info
+        } else {
+            Shape::Plain
+        }
+    }
+}
+
+/// A row of bytes of a SLAB report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlabRow {
+    /// Offset of the first byte in the object.
+    pub offset: u64,
+    /// Up to 16 bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// SLAB: a free object was written to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Corruption {
+    /// The cache; old kernels do not name it.
+    pub cache: Option<String>,
+    /// The taint field.
+    pub taint: Option<String>,
+    /// Where the object starts.
+    pub start: Pointer,
+    /// Its size in bytes.
+    pub len: Option<u64>,
+    /// The words before and behind it.
+    pub redzones: Option<(u64, u64)>,
+    /// Who allocated or freed it last.
+    pub last_user: Option<String>,
+    /// Rows with wrong bytes.
+    pub rows: Vec<SlabRow>,
+    /// The kernel says that one bit flipped.
+    pub single_bit: bool,
+    /// How many neighbours follow; their bytes are not wrong.
+    pub neighbours: u64,
+}
+
+/// SLAB: another check failed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SlabError {
+    /// The check.
+    pub function: String,
+    /// The cache.
+    pub cache: Option<String>,
+    /// What it says.
+    pub message: Option<String>,
+    /// Where the object is.
+    pub object: Pointer,
+    /// The words before and behind it.
+    pub redzones: Option<(u64, u64)>,
+}
+
+/// A cache was destroyed too early.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CacheDestroy {
+    /// The cache.
+    pub cache: String,
+    /// Who destroyed it.
+    pub from: Option<String>,
+}
+
+/// An object was freed to a cache it is not of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WrongCache {
+    /// The cache it was freed to.
+    pub freed_to: String,
+    /// The cache it is of; `None` when it is in no slab.
+    pub object_of: Option<String>,
+    /// The object, where it is printed.
+    pub object: Pointer,
+}
+
+/// A copy that hardened usercopy stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Usercopy {
+    /// From the kernel to user space.
+    pub exposure: bool,
+    /// The cache.
+    pub cache: String,
+    /// Where in the object it began.
+    pub offset: Option<u64>,
+    /// How many bytes.
+    pub size: Option<u64>,
+}
+
+/// Slabs of a node when an allocation failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeSlabs {
+    /// The node.
+    pub node: u64,
+    /// Slabs on it.
+    pub slabs: u64,
+    /// Objects they have room for.
+    pub objects: u64,
+    /// Free ones among them.
+    pub free: u64,
+}
+
+/// An allocation failed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AllocationFailure {
+    /// The first line was there.
+    pub headed: bool,
+    /// The node asked for; -1 is any.
+    pub node: Option<i64>,
+    /// What kind of memory, as printed.
+    pub gfp: Option<String>,
+    /// The cache.
+    pub cache: Option<String>,
+    /// Bytes of an object.
+    pub object_size: Option<u64>,
+    /// Bytes of a slot.
+    pub slot_size: Option<u64>,
+    /// Pages of a slab, as an order.
+    pub order: Option<u32>,
+    /// The smallest order it falls back to.
+    pub min_order: Option<u32>,
+    /// Debugging made the smallest order larger.
+    pub debug_order: bool,
+    /// The nodes.
+    pub nodes: Vec<NodeSlabs>,
+}
+
+/// Memory ran out.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Oom {
+    /// Who asked.
+    pub comm: Option<String>,
+    /// How much, as an order.
+    pub order: Option<u32>,
+    /// Figures of the whole machine.
+    pub memory: OomMemory,
+    /// Pages that the report's counters account for, slab with them; `None`
+    /// when too few were printed.
+    pub accounted: Option<u64>,
+    /// The table of unreclaimable caches, where one was printed.
+    pub caches: Vec<Cache>,
+}
+
+/// Slabs counted are not what the counter says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Validator {
+    /// The cache.
+    pub cache: String,
+    /// Only the partial slabs.
+    pub partial: bool,
+    /// Counted.
+    pub counted: Option<i64>,
+    /// What the counter says.
+    pub counter: Option<i64>,
+}
+
+/// The allocator stopped at one of its own checks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KernelBug {
+    /// The file and line, as `mm/slub.c:305`.
+    pub place: String,
+}
+
+/// Whose report it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tool {
+    /// The address sanitizer.
+    Kasan,
+    /// Sampled guard pages.
+    Kfence,
+    /// The leak scanner.
+    Kmemleak,
+}
+
+/// Another tool's report: what can be read without knowing its grammar.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreign {
+    /// Whose.
+    pub tool: Tool,
+    /// Its kind, such as `slab-out-of-bounds`; of kmemleak nothing.
+    pub kind: String,
+    /// The function named.
+    pub function: Option<String>,
+    /// `Read` or `Write`.
+    pub access: Option<String>,
+    /// Bytes accessed, or of the unreferenced object.
+    pub size: Option<u64>,
+    /// The address.
+    pub address: Pointer,
+    /// The cache.
+    pub cache: Option<String>,
+    /// Bytes of an object of it.
+    pub object_size: Option<u64>,
+    /// Where the address is, as printed: `4 bytes to the right of`.
+    pub place: Option<String>,
+    /// Who allocated the object.
+    pub allocated: Option<Track>,
+    /// Who freed it.
+    pub freed: Option<Track>,
+}
