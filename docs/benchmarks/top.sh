@@ -94,7 +94,7 @@ def median(values):
 
 def first_frame(words, wanted):
     times = []
-    for _ in range(15):
+    for _ in range(9):
         program = Program(words)
         seen = program.read(time.monotonic() + 10, wanted)
         times.append((seen - program.began) * 1000)
