@@ -406,3 +406,52 @@ fn a_cache_made_anew_under_the_same_name_is_read_anew() {
     assert_eq!(value(some, Quantity::SlabSize), Some(128));
     assert_eq!(value(some, Quantity::ObjectSize), Some(120));
 }
+
+#[test]
+fn everything_is_read_of_the_cache_in_focus_and_of_no_other() {
+    let mut demand = Demand::names().with(&LIST);
+    demand.focus = Some("some".to_owned());
+    let (snapshot, log) = sample(&ten(), &demand);
+    assert_eq!((opened(&log, "align"), opened(&log, "min_partial")), (1, 1));
+    assert_eq!(opened(&log, "objects_partial"), 1);
+    assert!(value(named(&snapshot, "some"), Quantity::Align).is_some());
+    assert_eq!(value(named(&snapshot, "full"), Quantity::Align), None);
+    // A name that no cache has is no fault.
+    demand.focus = Some("nobody".to_owned());
+    let (snapshot, log) = sample(&ten(), &demand);
+    assert_eq!(opened(&log, "align"), 0);
+    assert_eq!(snapshot.caches.len(), 10);
+}
+
+#[test]
+fn a_cache_that_comes_or_goes_is_seen_by_the_next_sample() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut fake = ten();
+    fake.write(dir.path());
+    let mut source = KernelSource::live(Box::new(DirTree::trusted(dir.path()).unwrap()));
+    let demand = Demand::names().with(&[Quantity::Align]);
+    for _ in 0..2 {
+        assert_eq!(source.sample(&demand).unwrap().caches.len(), 10);
+    }
+    let figures = Figures {
+        size: 64,
+        order: 0,
+        nodes: vec![[9, 3, 20]],
+    };
+    fake.cache("fresh", "fresh", &figures);
+    let fresh = dir.path().join("sys/kernel/slab/fresh");
+    std::fs::create_dir(&fresh).unwrap();
+    for (path, text) in fake.files.iter().filter(|(p, _)| p.contains("/fresh/")) {
+        std::fs::write(dir.path().join(path), text).unwrap();
+    }
+    std::fs::write(dir.path().join("proc/slabinfo"), fake.slabinfo()).unwrap();
+    let more = source.sample(&demand).unwrap();
+    assert_eq!(more.caches.len(), 11);
+    assert!(value(named(&more, "fresh"), Quantity::Align).is_some());
+    fake.rows.pop();
+    std::fs::remove_dir_all(&fresh).unwrap();
+    std::fs::write(dir.path().join("proc/slabinfo"), fake.slabinfo()).unwrap();
+    let fewer = source.sample(&demand).unwrap();
+    assert_eq!(fewer.caches.len(), 10);
+    assert!(fewer.named("fresh").next().is_none());
+}

@@ -36,10 +36,11 @@ impl Mailbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, mut mail: Result<Sample, String>) {
+    /// Replaces what lies there; `counts` is whether that is a sample missed.
+    fn put(&self, mut mail: Result<Sample, String>, counts: bool) {
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Ok(new), Some(Ok(old))) = (&mut mail, place.as_ref()) {
-            new.replaced = old.replaced + 1;
+            new.replaced = old.replaced + u64::from(counts);
             new.full |= old.full;
         }
         *place = Some(mail);
@@ -108,6 +109,7 @@ fn run(sampling: Sampling) {
         events,
         control,
         full_at: None,
+        scheduled: false,
     }
     .work();
 }
@@ -122,6 +124,8 @@ struct Sampler {
     control: Receiver<Control>,
     /// When everything was read last.
     full_at: Option<Instant>,
+    /// Whether samples are taken on schedule by now.
+    scheduled: bool,
 }
 
 impl Sampler {
@@ -136,6 +140,7 @@ impl Sampler {
         } else if !self.first(&everything(), true) {
             return;
         }
+        self.scheduled = true;
         let mut next = Instant::now() + self.interval;
         loop {
             let wait = if self.source.is_live() {
@@ -169,7 +174,7 @@ impl Sampler {
     fn first(&mut self, demand: &Demand, full: bool) -> bool {
         match self.read(demand, full) {
             Ok(sample) => {
-                self.mailbox.put(Ok(sample));
+                self.mailbox.put(Ok(sample), false);
                 self.events.send(Event::Mail).is_ok()
             }
             Err(error) => {
@@ -190,7 +195,8 @@ impl Sampler {
             self.full_at = Some(Instant::now());
         }
         let mail = self.read(&demand, due).map_err(|e| e.to_string());
-        self.mailbox.put(mail);
+        // Before the first schedule there is nothing to be late for.
+        self.mailbox.put(mail, self.scheduled);
         // When the channel is full, the loop has enough to do, and finds the
         // sample when it is told of the next one.
         let _ = self.events.try_send(Event::Mail);

@@ -45,7 +45,10 @@ fn draw(model: &Model, canvas: &mut Canvas<'_>) {
     let Some(now) = &model.time.shown else {
         return;
     };
-    let places = places(model, now, canvas.width());
+    let page_size = now.page_size();
+    let caches = now.snapshot.caches.iter();
+    let rows: Vec<Row<'_>> = caches.map(|cache| Row::new(cache, page_size)).collect();
+    let places = places(model, &rows, canvas.width());
     headings(model, &places, canvas);
     if model.list.lines.is_empty() {
         let text = match model.list.hidden {
@@ -68,13 +71,13 @@ fn draw(model: &Model, canvas: &mut Canvas<'_>) {
     let selected = model.list.index();
     for (n, line) in visible.iter().enumerate() {
         let y = n + 1;
-        let Some(cache) = now.snapshot.caches.get(line.place) else {
+        let Some(row) = rows.get(line.place) else {
             continue;
         };
         let context = Context {
             model,
             line: *line,
-            row: Row::new(cache, now.page_size()),
+            row: *row,
             before: model.base().and_then(|base| base.cache(line.key)),
             trend: trend.get(&line.key).map(Vec::as_slice),
         };
@@ -89,12 +92,12 @@ fn draw(model: &Model, canvas: &mut Canvas<'_>) {
 }
 
 /// The columns that fit, the most important first.
-fn places(model: &Model, now: &Moment, width: usize) -> Vec<Place> {
+fn places(model: &Model, rows: &[Row<'_>], width: usize) -> Vec<Place> {
     let mut x = 1;
     let mut out = Vec::new();
     for shown in &model.list.columns {
         let title = shown.title(model.since_mark);
-        let own = column_width(model, now, shown).max(text::width(&title));
+        let own = column_width(model, rows, shown).max(text::width(&title));
         let room = width.saturating_sub(x);
         // On a narrow terminal the figures are worth more than whole names.
         let own = if is_name(shown) {
@@ -126,33 +129,29 @@ fn is_name(shown: &Shown) -> bool {
 }
 
 /// Cells that the widest cell takes, without writing them all.
-fn column_width(model: &Model, now: &Moment, shown: &Shown) -> usize {
-    let caches = &now.snapshot.caches;
+fn column_width(model: &Model, rows: &[Row<'_>], shown: &Shown) -> usize {
     match shown {
         Shown::Trend => TREND,
         Shown::Change(column) if column.unit == Unit::Bytes => 7,
         Shown::Change(_) => 8,
         Shown::Plain(column) if column.key == "name" => {
-            let longest = caches.iter().map(|c| text::width(&c.name)).max();
+            let longest = rows.iter().map(|r| text::width(&r.cache.name)).max();
             longest.unwrap_or(0).clamp(NAME.0, NAME.1)
         }
         Shown::Plain(column) => match column.unit {
             Unit::Percent => 6,
-            Unit::Text => text_width(model, now, column),
+            Unit::Text => text_width(model, rows, column),
             Unit::Bytes if model.settings.scale != collectors::units::Scale::Bytes => 7,
-            _ => number_width(now, column),
+            _ => number_width(rows, column),
         },
     }
 }
 
 /// Digits of the largest number, and a sign for estimates.
-fn number_width(now: &Moment, column: &Column) -> usize {
-    let page_size = now.page_size();
-    let largest = now
-        .snapshot
-        .caches
+fn number_width(rows: &[Row<'_>], column: &Column) -> usize {
+    let largest = rows
         .iter()
-        .filter_map(|cache| match column.value(&Row::new(cache, page_size)) {
+        .filter_map(|row| match column.value(row) {
             Value::Int(figure) => Some(figure.value),
             _ => None,
         })
@@ -161,9 +160,9 @@ fn number_width(now: &Moment, column: &Column) -> usize {
     usize::try_from(digits).unwrap_or(20) + 1
 }
 
-fn text_width(model: &Model, now: &Moment, column: &Column) -> usize {
-    let widest = now.snapshot.caches.iter().map(|cache| {
-        let value = column.value(&Row::new(cache, now.page_size()));
+fn text_width(model: &Model, rows: &[Row<'_>], column: &Column) -> usize {
+    let widest = rows.iter().map(|row| {
+        let value = column.value(row);
         text::width(&show::value(value, column.unit, model.settings.scale))
     });
     widest.max().unwrap_or(1).clamp(1, NAME.1)

@@ -29,13 +29,16 @@ pub(super) struct Gathered {
     pub(super) denied: usize,
 }
 
-/// Keeps what answers to one of the names, a directory or a row.
-pub(super) fn choose(only: &[String], dirs: &mut Vec<CacheDir>, rows: &mut Vec<Cache>) {
-    dirs.retain(|dir| only.iter().any(|name| dir.answers_to(name)));
+/// Keeps what answers to one of the names: the directories, which are
+/// returned, and the rows.
+pub(super) fn choose(only: &[String], dirs: &[CacheDir], rows: &mut Vec<Cache>) -> Vec<CacheDir> {
+    let wanted = |dir: &&CacheDir| only.iter().any(|name| dir.answers_to(name));
+    let dirs: Vec<CacheDir> = dirs.iter().filter(wanted).cloned().collect();
     rows.retain(|row| {
         only.iter().any(|name| **name == *row.name)
             || dirs.iter().any(|dir| dir.answers_to(&row.name))
     });
+    dirs
 }
 
 /// Caches while they are read one by one.

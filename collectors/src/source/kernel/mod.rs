@@ -16,6 +16,8 @@ mod sites;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -41,7 +43,21 @@ struct Sysfs {
     base: &'static str,
     tree: Box<dyn Tree>,
     available: Option<BTreeSet<String>>,
+    listed: Option<Listed>,
 }
+
+/// The caches' directories as they were listed.
+struct Listed {
+    dirs: Arc<[CacheDir]>,
+    /// Names of the rows of /proc/slabinfo at that time.
+    rows: Vec<Box<str>>,
+    at: Instant,
+}
+
+/// How long a list of directories is used for the next samples. A cache that
+/// comes or goes changes the rows of /proc/slabinfo too, and is seen at once;
+/// a name that is merged into another is a link only, and seen after this time.
+const LISTED_FOR: Duration = Duration::from_secs(10);
 
 /// A kernel's files as a source.
 pub struct KernelSource {
@@ -93,6 +109,7 @@ impl KernelSource {
                 base,
                 tree,
                 available: None,
+                listed: None,
             })
         });
         Self {
@@ -123,16 +140,36 @@ impl KernelSource {
 
     /// The caches' directories. The first time, this finds out what files they
     /// have: listing them all again for that would read every link twice.
-    fn entries(&mut self, warnings: &mut Warnings) -> Result<Vec<CacheDir>, io::Error> {
+    fn entries(
+        &mut self,
+        rows: &[Cache],
+        warnings: &mut Warnings,
+    ) -> Result<Arc<[CacheDir]>, io::Error> {
         let live = self.is_live_kernel();
         let Some(sysfs) = &mut self.sysfs else {
-            return Ok(Vec::new());
+            return Ok(Arc::new([]));
         };
+        let fresh = |listed: &&Listed| {
+            let names = listed.rows.iter().map(|name| &**name);
+            listed.at.elapsed() < LISTED_FOR && names.eq(rows.iter().map(|row| &*row.name))
+        };
+        if let Some(listed) = sysfs.listed.as_ref().filter(fresh) {
+            return Ok(Arc::clone(&listed.dirs));
+        }
         let entries = sysfs.tree.list("")?;
         if live && sysfs.available.is_none() {
             sysfs.available = probe(&*sysfs.tree, &entries);
         }
-        Ok(entries::sort(entries, sysfs.base, warnings))
+        let before = warnings.iter().count();
+        let dirs: Arc<[CacheDir]> = entries::sort(entries, sysfs.base, warnings).into();
+        // What is odd in the directory is told with every sample.
+        sysfs.listed =
+            (live && !rows.is_empty() && warnings.iter().count() == before).then(|| Listed {
+                dirs: Arc::clone(&dirs),
+                rows: rows.iter().map(|row| row.name.clone()).collect(),
+                at: Instant::now(),
+            });
+        Ok(dirs)
     }
 }
 
@@ -190,9 +227,12 @@ impl Source for KernelSource {
             }
             Err(error) => (Vec::new(), Allocator::Unknown, Some(error)),
         };
-        let mut dirs = self.entries(&mut warnings).unwrap_or_default();
+        let mut dirs = match self.entries(&rows, &mut warnings) {
+            Ok(dirs) => dirs,
+            Err(_) => Arc::new([]),
+        };
         if let Some(only) = &demand.only {
-            gather::choose(only, &mut dirs, &mut rows);
+            dirs = gather::choose(only, &dirs, &mut rows).into();
         }
         let had_rows = !rows.is_empty();
         let Gathered { caches, denied } =
