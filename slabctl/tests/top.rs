@@ -1,4 +1,5 @@
 //! `slabctl top` in a real pseudo-terminal, and where there is none.
+#![allow(clippy::unwrap_used, reason = "tests, helpers included")]
 
 mod support;
 
@@ -245,13 +246,16 @@ fn styles(raw: &str) -> Vec<u32> {
     list
 }
 
-fn is_colour(style: &u32) -> bool {
+/// Arguments, and variables of the environment.
+type Call<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)]);
+
+fn is_colour(style: u32) -> bool {
     matches!(style, 30..=49 | 90..=107)
 }
 
 #[test]
 fn no_colour_means_none() {
-    let plain: [(&[&str], &[(&str, &str)]); 3] = [
+    let plain: [Call<'_>; 3] = [
         (&["--demo"], &[("NO_COLOR", "1")]),
         (&["--demo", "--color", "never"], &[]),
         (&["--demo", "--theme", "okabe"], &[("CLICOLOR", "0")]),
@@ -265,7 +269,7 @@ fn no_colour_means_none() {
         screen.end();
         let styles = styles(&screen.raw());
         assert!(styles.contains(&7), "the selection is reversed: {styles:?}");
-        let colours: Vec<_> = styles.iter().filter(|s| is_colour(s)).collect();
+        let colours: Vec<_> = styles.iter().filter(|s| is_colour(**s)).collect();
         assert!(colours.is_empty(), "{env:?} {colours:?}");
     }
     let mut screen = Screen::start(&["--demo"], &[]);
