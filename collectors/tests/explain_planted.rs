@@ -8,7 +8,7 @@ use std::io::Read as _;
 use collectors::analysis::explain::finding::{Operation, Part};
 use collectors::analysis::explain::{Class, Explanation, Finding, explain};
 use collectors::parse::kernel_log;
-use collectors::source::archive;
+use collectors::source::packing;
 
 macro_rules! log {
     ($name:literal) => {
@@ -18,7 +18,7 @@ macro_rules! log {
 
 fn unpacked(packed: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
-    archive::unpack(packed)
+    packing::unpack(packed)
         .unwrap()
         .read_to_end(&mut text)
         .unwrap();

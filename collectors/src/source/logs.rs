@@ -10,8 +10,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
-use super::archive;
 use super::tree::{DirTree, EntryKind, Tree as _};
+use super::{archive, packing};
 use crate::error::Error;
 use crate::model::{Warning, WarningCode, Warnings};
 
@@ -45,7 +45,7 @@ pub fn stream(reader: impl BufRead, path: &Path, each: &mut Each<'_>) -> Result<
         path: path.to_owned(),
         why: e.to_string(),
     };
-    let mut stream = archive::unpack(reader).map_err(broken)?;
+    let mut stream = packing::unpack(reader).map_err(broken)?;
     let mut head = Vec::with_capacity(HEAD);
     let first = stream.by_ref().take(HEAD as u64).read_to_end(&mut head);
     first.map_err(broken)?;
@@ -62,7 +62,7 @@ pub fn stream(reader: impl BufRead, path: &Path, each: &mut Each<'_>) -> Result<
     archive::read_members(whole, path, &mut warnings, is_log, &mut |name, member| {
         found = true;
         // A member may be packed once more: messages-20261130.xz.
-        each(name, &mut archive::unpack(BufReader::new(member))?)
+        each(name, &mut packing::unpack(BufReader::new(member))?)
     })?;
     if found { Ok(warnings) } else { Err(none(path)) }
 }
@@ -85,7 +85,7 @@ fn directory(path: &Path, each: &mut Each<'_>) -> Result<Warnings, Error> {
             }
             let read = tree.open_file(&name).and_then(|fd| {
                 let text = BufReader::with_capacity(HEAD, File::from(fd));
-                each(&name, &mut archive::unpack(text)?)
+                each(&name, &mut packing::unpack(text)?)
             });
             found = true;
             if let Err(error) = read {
