@@ -367,9 +367,11 @@ impl<'a> CacheBuilder<'a> {
             (_, given) => given.unwrap_or(by_size(size, [6, 24, 52, 120])),
         };
         let sheaves = matches!(path, Path::Policy(policy) if policy.has_sheaves());
-        let capacity = self
-            .sheaf_capacity
-            .unwrap_or(by_size(size, [4, 12, 28, 60]));
+        let capacity = self.sheaf_capacity.unwrap_or(match path {
+            // Twice the kernel's: fewer slow paths, and nothing held for longer.
+            Path::Policy(Policy::Hybrid) => by_size(size, [8, 24, 56, 120]),
+            _ => by_size(size, [4, 12, 28, 60]),
+        });
         let per_slab = geometry.objects as u32;
         CacheCore {
             engine: self.engine.core,
