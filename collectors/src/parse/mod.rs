@@ -4,10 +4,12 @@
 //! never panics and never holds more than a small multiple of its input.
 
 pub mod alias_listing;
+pub mod buddyinfo;
 pub mod clean;
 pub mod crash_kmem;
 pub mod meminfo;
 pub mod oom_table;
+pub mod pressure;
 mod rows;
 pub mod sections;
 pub mod slabinfo;
