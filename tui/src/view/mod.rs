@@ -2,18 +2,24 @@
 
 pub mod cache;
 pub mod canvas;
+pub mod changes;
+pub mod checks;
 mod dialogs;
 mod flow;
 mod header;
 pub mod help;
+pub mod matrix;
 pub mod overview;
 mod provenance;
+pub mod sites;
+pub mod system;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use crate::model::{Model, Overlay};
-use crate::screens::Body;
+use crate::screens::{Body, Page};
+use crate::text::{self, Line};
 use crate::theme::Role;
 use canvas::Canvas;
 
@@ -28,6 +34,44 @@ pub fn body_height(model: &Model) -> usize {
     let (_, height) = model.size;
     let around = if height >= WITH_SOURCE { 3 } else { 2 };
     usize::from(height.saturating_sub(around))
+}
+
+/// The last line that may be the first one shown.
+pub fn last_top(model: &Model) -> usize {
+    let mut height = body_height(model);
+    let lines = match model.screen().page(model) {
+        Some(page) => {
+            height -= page.head_height(height);
+            page.lines.len()
+        }
+        None => model.screen().lines(model),
+    };
+    lines.saturating_sub(height)
+}
+
+/// The first line to show so that the picked one is seen, with what is below
+/// it up to the next; `None`: where it is now.
+pub fn top_for_picked(model: &Model) -> Option<usize> {
+    if model.spot().away {
+        return None;
+    }
+    let page = model.screen().page(model)?;
+    let place = page.picked(model);
+    let start = page.picks.get(place)?.line;
+    let end = page
+        .picks
+        .get(place + 1)
+        .map_or(page.lines.len(), |p| p.line);
+    let body = body_height(model);
+    let height = body - page.head_height(body);
+    let top = model.scroll.get(model.screen).copied().unwrap_or(0);
+    let low = end.saturating_sub(height).min(start);
+    // Headings above the first one are worth seeing as well.
+    Some(if place == 0 {
+        low
+    } else {
+        top.clamp(low, start)
+    })
 }
 
 /// Draws the frame.
@@ -75,15 +119,50 @@ fn draw_body(model: &Model, canvas: &mut Canvas<'_>) {
         Body::Drawn(draw) => draw(model, canvas),
         Body::Lines(lines) => {
             let lines = lines(model, canvas.width());
-            let top = model.scroll.get(model.screen).copied().unwrap_or(0);
-            let height = canvas.height();
-            for (y, line) in lines.iter().skip(top).take(height).enumerate() {
-                canvas.line(0, y, line);
-            }
-            let below = lines.len().saturating_sub(top + height);
-            more(canvas, top, below);
+            draw_lines(model, &lines, canvas);
+        }
+        Body::Page(page) => {
+            let page = page(model, canvas.width());
+            draw_page(model, &page, canvas);
         }
     }
+}
+
+/// Draws lines from the first one shown; returns that one.
+fn draw_lines(model: &Model, lines: &[Line], canvas: &mut Canvas<'_>) -> usize {
+    let top = model.scroll.get(model.screen).copied().unwrap_or(0);
+    let height = canvas.height();
+    for (y, line) in lines.iter().skip(top).take(height).enumerate() {
+        canvas.line(0, y, line);
+    }
+    let below = lines.len().saturating_sub(top + height);
+    more(canvas, top, below);
+    top
+}
+
+fn draw_page(model: &Model, page: &Page, canvas: &mut Canvas<'_>) {
+    let (width, height) = (canvas.width(), canvas.height());
+    let head = page.head_height(height);
+    for (y, line) in page.head.iter().take(head).enumerate() {
+        canvas.line(0, y, line);
+    }
+    let mut rest = canvas.part(0, head, width, height - head);
+    let top = draw_lines(model, &page.lines, &mut rest);
+    let picked = page.picks.get(page.picked(model));
+    if let Some(y) = picked.and_then(|p| p.line.checked_sub(top)) {
+        rest.put(0, y, ">", Role::Normal);
+        rest.tint(y, Role::Selected);
+    }
+}
+
+/// A text in as many lines as it needs, indented.
+fn note(says: &str, indent: usize, width: usize, role: Role) -> Vec<Line> {
+    let cells = width.saturating_sub(indent).max(1);
+    let space = " ".repeat(indent);
+    let lines = text::wrap(says, cells).into_iter();
+    lines
+        .map(|line| Line::new().with(role, format!("{space}{line}")))
+        .collect()
 }
 
 /// Says at the right edge how many lines are above and below.
@@ -99,5 +178,7 @@ fn more(canvas: &mut Canvas<'_>, above: usize, below: usize) {
     }
 }
 
+#[cfg(test)]
+mod screen_tests;
 #[cfg(test)]
 mod tests;
