@@ -10,8 +10,8 @@ use collectors::columns::Row;
 use collectors::filter::Filter;
 use collectors::model::{Cache, CacheId, SiteKind, Snapshot, WarningCode};
 use collectors::parse::{
-    alias_listing, clean, crash_kmem, meminfo, oom_table, sections, slabinfo, slabinfo_tool,
-    slabtop, sysfs, traces,
+    alias_listing, buddyinfo, clean, crash_kmem, meminfo, oom_table, pressure, sections, slabinfo,
+    slabinfo_tool, slabtop, sysfs, traces,
 };
 use collectors::source::{Demand, capture};
 
@@ -246,6 +246,13 @@ fn meminfo_text(input: &[u8]) {
     meminfo::recognise(input);
     let info = check::bounded(input.len(), || meminfo::parse(input));
     assert_eq!(info, meminfo::parse(input));
+    let (zones, warnings) = check::bounded(input.len(), || buddyinfo::parse(input));
+    let lines = input.split(|b| *b == b'\n').count();
+    assert!(zones.len() + warnings.iter().count() <= lines);
+    for zone in &zones {
+        assert!(zone.at_least(0) >= zone.exactly(0));
+    }
+    assert_eq!(pressure::parse(input), pressure::parse(input));
 }
 
 /// Caches to try filters on.

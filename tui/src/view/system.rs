@@ -82,6 +82,10 @@ impl Look<'_> {
 
     /// A change in a second.
     fn rate(&self, now: u64, before: Option<u64>, unit: Unit) -> (String, Role) {
+        if !self.model.live {
+            // One moment has no rates.
+            return (String::new(), Role::Dim);
+        }
         let elapsed = self
             .model
             .time
