@@ -141,10 +141,9 @@ fn keep_visible(model: &mut Model) {
         _ => view::overview::SCREEN.around,
     };
     model.list.scroll(height.saturating_sub(around));
-    let last = view::last_top(model);
-    let top = view::top_for_picked(model);
+    let top = view::top(model);
     if let Some(kept) = model.scroll.get_mut(model.screen) {
-        *kept = top.unwrap_or(*kept).min(last);
+        *kept = top;
     }
 }
 

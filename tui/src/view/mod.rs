@@ -38,40 +38,54 @@ pub fn body_height(model: &Model) -> usize {
 
 /// The last line that may be the first one shown.
 pub fn last_top(model: &Model) -> usize {
-    let mut height = body_height(model);
-    let lines = match model.screen().page(model) {
-        Some(page) => {
-            height -= page.head_height(height);
-            page.lines.len()
-        }
-        None => model.screen().lines(model),
-    };
-    lines.saturating_sub(height)
+    match model.screen().page(model) {
+        Some(page) => last_top_of(model, &page),
+        None => model
+            .screen()
+            .lines(model)
+            .saturating_sub(body_height(model)),
+    }
 }
 
-/// The first line to show so that the picked one is seen, with what is below
-/// it up to the next; `None`: where it is now.
-pub fn top_for_picked(model: &Model) -> Option<usize> {
-    if model.spot().away {
-        return None;
-    }
-    let page = model.screen().page(model)?;
-    let place = page.picked(model);
-    let start = page.picks.get(place)?.line;
-    let end = page
-        .picks
-        .get(place + 1)
-        .map_or(page.lines.len(), |p| p.line);
+fn last_top_of(model: &Model, page: &Page) -> usize {
+    page.lines
+        .len()
+        .saturating_sub(scrolled_height(model, page))
+}
+
+/// Lines of a page that are seen below its head.
+fn scrolled_height(model: &Model, page: &Page) -> usize {
     let body = body_height(model);
-    let height = body - page.head_height(body);
+    body - page.head_height(body)
+}
+
+/// The first line to show: inside the lines, and so that the picked one is seen.
+pub fn top(model: &Model) -> usize {
     let top = model.scroll.get(model.screen).copied().unwrap_or(0);
-    let low = end.saturating_sub(height).min(start);
+    let Some(page) = model.screen().page(model) else {
+        return top.min(last_top(model));
+    };
+    top_for_picked(model, &page, top).min(last_top_of(model, &page))
+}
+
+/// The picked line is shown with what is below it up to the next one, unless
+/// the user scrolled away from it.
+fn top_for_picked(model: &Model, page: &Page, top: usize) -> usize {
+    let place = page.picked(model);
+    let Some(pick) = page.picks.get(place).filter(|_| !model.spot().away) else {
+        return top;
+    };
+    let next = page.picks.get(place + 1);
+    let end = next.map_or(page.lines.len(), |p| p.line);
+    let low = end
+        .saturating_sub(scrolled_height(model, page))
+        .min(pick.line);
     // Headings above the first one are worth seeing as well.
-    Some(if place == 0 {
+    if place == 0 {
         low
     } else {
-        top.clamp(low, start)
-    })
+        top.clamp(low, pick.line)
+    }
 }
 
 /// Draws the frame.
