@@ -10,7 +10,7 @@ mod figure;
 use std::collections::BTreeSet;
 
 use collectors::columns::show;
-use collectors::model::{Cache, OriginKind, Quantity, QuantitySet};
+use collectors::model::{Approx, Cache, OriginKind, Quantity, QuantitySet, Unit};
 use collectors::source::Demand;
 
 use self::figure::Figure;
@@ -162,7 +162,7 @@ impl<'a> Grid<'a> {
         // A number, its shade and a gap; at the left the name and the sum.
         let cell = digits(most).max(label) + 2;
         let name = (width / 3).clamp(8, 28);
-        let sum = digits(sum).max(3) + 1;
+        let sum = digits(sum).max(3) + 2;
         let left = 1 + name + sum + 1;
         let shown = (width.saturating_sub(left) / cell).min(ids.len());
         let first = model
@@ -242,17 +242,19 @@ impl<'a> Grid<'a> {
         format!(" {before} to the left, {after} to the right: h l")
     }
 
-    /// The sum over all columns, shown or not.
+    /// The sum over all columns, shown or not; an estimate where one is not known.
     fn total(&self, cache: &Cache) -> String {
-        let mut values = self
-            .ids
-            .iter()
-            .filter_map(|id| self.figure.value(cache, *id))
-            .peekable();
-        if values.peek().is_none() {
+        let values = || self.ids.iter().map(|id| self.figure.value(cache, *id));
+        if values().all(|value| value.is_none()) {
             return show::UNKNOWN.to_owned();
         }
-        values.fold(0, u64::saturating_add).to_string()
+        let sum = values().flatten().fold(0, u64::saturating_add);
+        let approx = values().any(|value| value.is_none());
+        show::number(
+            Approx { value: sum, approx },
+            Unit::Count,
+            self.model.settings.scale,
+        )
     }
 
     fn row(&self, cache: &Cache, y: usize, canvas: &mut Canvas<'_>) {

@@ -194,6 +194,10 @@ fn the_matrix_turns_to_nodes_and_scrolls_sideways() {
     );
     // Not in the list of this source: not known, which is not 0.
     assert!(line(&model, "dentry").trim_end().ends_with('-'), "{seen}");
+    assert!(
+        line(&model, "a_cache").contains("~5"),
+        "a sum of what is known: {seen}"
+    );
     for _ in 0..60 {
         press(&mut model, "l");
     }
