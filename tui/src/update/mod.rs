@@ -64,7 +64,10 @@ fn press_key(model: &mut Model, at: Duration, press: Press) -> Vec<Effect> {
 }
 
 fn take(model: &mut Model, mut sample: Sample) {
-    model.trouble = None;
+    if model.trouble.take().is_some() {
+        // The sample with call sites may have been the one that failed.
+        model.sites.asked = None;
+    }
     model.replaced += sample.replaced;
     let (now, cpu) = (sample.at, sample.cpu_time);
     match model.spent {

@@ -327,6 +327,18 @@ fn call_sites_are_read_when_their_screen_is_opened_and_when_asked_for() {
 }
 
 #[test]
+fn call_sites_are_asked_for_again_after_a_sample_failed() {
+    let look = Effect::Look("a".to_owned());
+    let mut model = empty(true);
+    take(&mut model, sample(vec![cache("a", 1)], 0));
+    assert!(key(&mut model, "5").contains(&look));
+    let trouble = Msg::Trouble("it went away".to_owned());
+    assert_eq!(update(&mut model, Duration::from_secs(1), trouble), []);
+    assert_eq!(take(&mut model, sample(vec![cache("a", 1)], 2)), [look]);
+    assert_eq!(take(&mut model, sample(vec![cache("a", 1)], 3)), []);
+}
+
+#[test]
 fn without_call_sites_it_says_what_to_do() {
     let mut model = empty(true);
     take(&mut model, sample(vec![cache("a", 1)], 0));
