@@ -75,6 +75,8 @@ small_seeds() {
         n=$((n + 1))
     done
     printf 'MemTotal: 16384 kB\nMemFree: 1 kB\nBuffers: 0 kB\nCached: 0 kB\nSlab: 900 kB\nSReclaimable: 400 kB\nSUnreclaim: 500 kB\n' >"$out/meminfo/1"
+    printf 'Node 0, zone   Normal   2625   6627  10214      0      3\n' >"$out/meminfo/2"
+    printf 'some avg10=0.00 avg60=1.07 avg300=0.10 total=13\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n' >"$out/meminfo/3"
     printf '\xc0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0' >"$out/order/1"
     printf 'lrwxrwxrwx 1 root root 0 Jan  1 00:00 n# -> :A-0000#\n' >"$out/scaled/1"
     printf 'lrwxrwxrwx 1 root root 0 Jan  1 00:00 n# -> :A-0000192\n' >"$out/scaled/2"

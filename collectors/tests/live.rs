@@ -259,6 +259,41 @@ fn only_the_files_of_the_demand_are_opened() {
 }
 
 #[test]
+fn call_sites_of_one_cache_are_asked_of_that_cache_only() {
+    let (_, log) = sample(&ten(), &Demand::everything());
+    assert_eq!(opened(&log, "alloc_traces"), 0, "each walks every object");
+    let mut demand = Demand::names();
+    demand.sites_of = Some("some".to_owned());
+    let (_, log) = sample(&ten(), &demand);
+    let traces: Vec<String> = log
+        .borrow()
+        .iter()
+        .filter(|p| p.ends_with("_traces"))
+        .cloned()
+        .collect();
+    assert_eq!(
+        traces,
+        [
+            "sys/kernel/debug/slab/some/alloc_traces",
+            "sys/kernel/debug/slab/some/free_traces"
+        ]
+    );
+}
+
+#[test]
+fn pressure_and_free_blocks_are_read_when_asked_for() {
+    for (memory, times) in [(false, 0), (true, 1)] {
+        let mut demand = Demand::names();
+        demand.memory = memory;
+        let (_, log) = sample(&ten(), &demand);
+        let read = |path: &str| log.borrow().iter().filter(|p| *p == path).count();
+        assert_eq!(read("proc/pressure/memory"), times);
+        assert_eq!(read("proc/buddyinfo"), times);
+        assert_eq!(read("proc/config.gz"), 0, "build options do not change");
+    }
+}
+
+#[test]
 fn no_list_is_walked_when_slabinfo_has_the_answer() {
     let (snapshot, log) = sample(&ten(), &Demand::names().with(&LIST));
     assert_eq!(opened(&log, "objects"), 0);

@@ -11,8 +11,8 @@ use collectors::columns::Row;
 use collectors::filter::Filter;
 use collectors::model::{Cache, CacheId, SiteKind, Snapshot, WarningCode};
 use collectors::parse::{
-    alias_listing, clean, crash_kmem, kernel_log, meminfo, oom_table, sections, slabinfo, slabinfo_tool,
-    slabtop, sysfs, traces,
+    alias_listing, buddyinfo, clean, crash_kmem, kernel_log, meminfo, oom_table, pressure,
+    sections, slabinfo, slabinfo_tool, slabtop, sysfs, traces,
 };
 use collectors::source::{Demand, capture};
 
@@ -248,6 +248,13 @@ fn meminfo_text(input: &[u8]) {
     meminfo::recognise(input);
     let info = check::bounded(input.len(), || meminfo::parse(input));
     assert_eq!(info, meminfo::parse(input));
+    let (zones, warnings) = check::bounded(input.len(), || buddyinfo::parse(input));
+    let lines = input.split(|b| *b == b'\n').count();
+    assert!(zones.len() + warnings.iter().count() <= lines);
+    for zone in &zones {
+        assert!(zone.at_least(0) >= zone.exactly(0));
+    }
+    assert_eq!(pressure::parse(input), pressure::parse(input));
 }
 
 /// Caches to try filters on.
@@ -424,7 +431,10 @@ fn kernel_log_text(input: &[u8]) {
     }
     for report in &reports {
         let (first, last) = report.lines;
-        assert!(1 <= first && first <= last && last <= lines + 1, "{first}-{last} of {lines}");
+        assert!(
+            1 <= first && first <= last && last <= lines + 1,
+            "{first}-{last} of {lines}"
+        );
     }
     let found = explain::explain(&reports);
     let told: u64 = found.findings.iter().map(|f| f.repeats).sum();

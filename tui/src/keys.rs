@@ -117,11 +117,16 @@ actions! {
         Top "top" ["g" "home"] "To the first line" "";
         Bottom "bottom" ["G" "end"] "To the last line" "";
         Open "open" ["enter"] "Look into the selected cache" "detail";
+        Left "left" ["h" "left"] "Columns to the left, where a screen has more than fit" "";
+        Right "right" ["l" "right"] "Columns to the right" "";
     }
     Screens {
         NextScreen "next-screen" ["tab"] "The next screen" "";
         PreviousScreen "previous-screen" ["backtab"] "The screen before" "";
         LastScreen "last-screen" ["-"] "The screen that was shown last" "";
+        View "view" ["v"] "Another view of the screen: its figure, its order, its grouping" "";
+        Turn "turn" ["o"] "The other side of the screen: nodes for CPUs, frees for allocations" "";
+        Refresh "refresh" ["R"] "Read anew what is read on demand only: call sites" "";
     }
     List {
         Filter "filter" ["/"] "Show only some caches, for example: size>10M and not kmalloc-*" "filter";

@@ -23,7 +23,8 @@
 //! 1. A file in `view/` with a `pub const SCREEN: Screen`. Most screens are
 //!    [`screens::Body::Lines`]: a function from the model and a width to lines
 //!    of parts with roles; scrolling, and saying how much is below, is done for
-//!    them. A screen that draws itself is [`screens::Body::Drawn`].
+//!    them. [`screens::Body::Page`] is the same with lines that can be picked
+//!    and a head that stays. A screen that draws itself is [`screens::Body::Drawn`].
 //! 2. One entry in [`screens::SCREENS`]. Its key, the help, the palette, the
 //!    configuration and `docs/KEYS.md` follow from it (a test says how to
 //!    write that file anew).
@@ -31,7 +32,7 @@
 //!    does not name is not read. Figures of the shown moment are in
 //!    `model.time.shown`, those of the moment before in `model.time.before`,
 //!    of the mark in `model.time.mark`; `model.time.full` is the last sample
-//!    for which everything was read (every 30 seconds).
+//!    for which everything was read (every 30 seconds), `first` the first such.
 //! 4. It says where its figures come from and, where one is missing, why.
 //!
 //! Colours are named by [`theme::Role`] and every role has a partner in text;

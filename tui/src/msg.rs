@@ -23,6 +23,8 @@ pub enum Msg {
     Trouble(String),
     /// What an effect came to, in a line for people.
     Done(Result<String, String>),
+    /// What a change of the kernel came to: which, of which cache, and a line for people.
+    Changed(Change, String, Result<String, String>),
 }
 
 /// A change of the kernel's state.
@@ -48,6 +50,8 @@ pub enum Effect {
     Redraw,
     /// From now on, samples are to have this.
     Demand(Box<Demand>),
+    /// Read the call sites of the cache with this directory or name, once.
+    Look(String),
     /// From now on, samples are to be this far apart.
     Interval(Duration),
     /// Write the list as it is shown: which caches of the shown snapshot, in

@@ -86,5 +86,6 @@ pub(crate) fn sample(caches: Vec<Cache>, second: u64) -> Sample {
         full: second == 0,
         replaced: 0,
         cpu_time: Duration::from_millis(4 * second),
+        sites: None,
     }
 }

@@ -7,7 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::model::{Cache, CallSite, SiteKind};
+use crate::model::{Cache, CallSite, Flag, OriginKind, SiteKind, Snapshot};
+use crate::units::{Scale, size};
 
 /// What records are put together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +44,51 @@ pub struct Group {
     pub cpus: Vec<u32>,
     /// Nodes, sorted.
     pub nodes: Vec<u32>,
+}
+
+impl Group {
+    /// For people, what is known besides the count: `3.20M`, `waste 1.00K`,
+    /// `age 1/2/3 jiffies`, `pid 5-9`, `cpus 0-3,8`; nothing for what is not.
+    pub fn details(&self, scale: Scale) -> Vec<String> {
+        let waste = self.waste.filter(|w| *w > 0);
+        let parts = [
+            self.bytes.map(|b| size(b, scale)),
+            waste.map(|w| format!("waste {}", size(w, scale))),
+            self.age
+                .map(|(min, mean, max)| format!("age {min}/{mean}/{max} jiffies")),
+            self.pids.map(|(low, high)| {
+                if low == high {
+                    format!("pid {low}")
+                } else {
+                    format!("pid {low}-{high}")
+                }
+            }),
+            ids("cpus", &self.cpus),
+            ids("nodes", &self.nodes),
+            (self.stacks > 1).then(|| format!("{} stacks", self.stacks)),
+        ];
+        parts.into_iter().flatten().collect()
+    }
+}
+
+/// `cpus 0-3,8`.
+fn ids(what: &str, list: &[u32]) -> Option<String> {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for id in list {
+        match runs.last_mut() {
+            Some((_, end)) if end.checked_add(1) == Some(*id) => *end = *id,
+            _ => runs.push((*id, *id)),
+        }
+    }
+    let part = |(a, b): &(u32, u32)| {
+        if a == b {
+            a.to_string()
+        } else {
+            format!("{a}-{b}")
+        }
+    };
+    let parts: Vec<String> = runs.iter().map(part).collect();
+    (!parts.is_empty()).then(|| format!("{what} {}", parts.join(",")))
 }
 
 type Key<'a> = (Option<&'a str>, &'a [String]);
@@ -185,6 +231,42 @@ fn change(group: Group, before: u64, after: Option<u64>) -> GroupChange {
     }
 }
 
+/// Why the caches have no call sites, and how to get them; `name` is what the
+/// user called the cache, where it is one.
+pub fn why_none(snapshot: &Snapshot, caches: &[&Cache], name: Option<&str>) -> Vec<String> {
+    if caches.iter().any(|c| c.flags.is_set(Flag::StoreUser)) {
+        return vec![
+            "call sites are recorded, but not in this source: slabctl capture --traces saves them"
+                .to_owned(),
+        ];
+    }
+    if snapshot.origin.kind == OriginKind::Demo {
+        return vec![
+            "no call sites: the caches of the demonstration do not record them".to_owned(),
+        ];
+    }
+    let called = name.unwrap_or("CACHE");
+    let mut list = vec![format!(
+        "no call sites: a cache records them only when the kernel is booted with slab_debug=U,{called} (slub_debug before Linux 6.7)"
+    )];
+    for cache in caches.iter().filter(|_| name.is_some()) {
+        let others: Vec<_> = cache.names().filter(|n| *n != called).collect();
+        if !others.is_empty() {
+            let others = others.join(", ");
+            list.push(format!(
+                "{called} shares its cache with {others}; a cache with debug options of its own is not merged, nor is any with slab_nomerge"
+            ));
+        }
+    }
+    if snapshot.origin.kind == OriginKind::Kernel {
+        list.push(
+            "slabctl doctor tells whether /proc/allocinfo or page_owner can tell more on this machine"
+                .to_owned(),
+        );
+    }
+    list
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,6 +278,14 @@ mod tests {
         cache.set_exact(Quantity::SlabSize, 32, Layer::Sysfs);
         cache.sites = Some(Box::new(traces::parse(text.as_bytes(), SiteKind::Alloc).0));
         cache
+    }
+
+    #[test]
+    fn numbers_in_a_row_are_a_range() {
+        assert_eq!(ids("cpus", &[]), None);
+        assert_eq!(ids("cpus", &[0, 1, 2, 8]).as_deref(), Some("cpus 0-2,8"));
+        assert_eq!(ids("nodes", &[3]).as_deref(), Some("nodes 3"));
+        assert_eq!(ids("cpus", &[u32::MAX]).as_deref(), Some("cpus 4294967295"));
     }
 
     const STACKS: &str = "\

@@ -31,5 +31,5 @@ pub use parts::{CpuPart, NodePart, Occupancy};
 pub use quantity::{Quantity, QuantitySet, Unit};
 pub use sites::{CallSite, SiteKind};
 pub use snapshot::{LayerReport, Origin, OriginKind, Snapshot};
-pub use system::{Allocator, Era, MemInfo, System};
+pub use system::{Allocator, Era, FreeBlocks, MemInfo, Pressure, Stall, System};
 pub use warning::{Warning, WarningCode, Warnings};

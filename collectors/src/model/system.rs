@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Bytes;
+use super::{Bytes, NodeId};
 
 /// How a kernel's SLUB keeps free objects near the CPUs.
 ///
@@ -73,6 +73,55 @@ pub struct MemInfo {
     pub percpu: Option<Bytes>,
 }
 
+/// How long tasks stood still for want of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stall {
+    /// Share of the last ten seconds, in hundredths of a percent.
+    pub avg10: u32,
+    /// Share of the last minute, in hundredths of a percent.
+    pub avg60: u32,
+    /// Share of the last five minutes, in hundredths of a percent.
+    pub avg300: u32,
+    /// Since boot, in microseconds.
+    pub total_us: u64,
+}
+
+/// Memory pressure (PSI, `/proc/pressure/memory`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pressure {
+    /// At least one task stood still.
+    pub some: Stall,
+    /// All tasks that had something to do stood still.
+    pub full: Stall,
+}
+
+/// Free blocks of one zone (`/proc/buddyinfo`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FreeBlocks {
+    /// The node.
+    pub node: NodeId,
+    /// The zone's name, for example `Normal`.
+    pub zone: String,
+    /// Free blocks of 2^n pages, by n.
+    pub free: Vec<u64>,
+}
+
+impl FreeBlocks {
+    /// Free blocks of exactly this order; `None` when the kernel has no such order.
+    pub fn exactly(&self, order: usize) -> Option<u64> {
+        self.free.get(order).copied()
+    }
+
+    /// Blocks of this order that are free or can be split from larger free ones.
+    pub fn at_least(&self, order: usize) -> Option<u64> {
+        let larger = self.free.get(order..).filter(|list| !list.is_empty())?;
+        Some((0u32..).zip(larger).fold(0, |sum: u64, (step, count)| {
+            let split = 1u64.checked_shl(step).unwrap_or(u64::MAX);
+            sum.saturating_add(count.saturating_mul(split))
+        }))
+    }
+}
+
 /// What a source says about the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct System {
@@ -96,6 +145,11 @@ pub struct System {
     pub meminfo: MemInfo,
     /// `nr_slab_*`, `slabs_scanned` and `drop_slab` of /proc/vmstat, and the rest when asked for.
     pub vmstat: BTreeMap<String, u64>,
+    /// Memory pressure; `None` where the kernel or the source does not tell, or
+    /// nobody asked.
+    pub pressure: Option<Pressure>,
+    /// Free blocks of each zone; empty like `pressure`.
+    pub free_blocks: Vec<FreeBlocks>,
     /// Kernel command line.
     pub cmdline: Option<String>,
     /// Slab-related build options, for example `CONFIG_SLUB_STATS` -> `n`.

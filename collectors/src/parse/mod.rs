@@ -4,11 +4,13 @@
 //! never panics and never holds more than a small multiple of its input.
 
 pub mod alias_listing;
+pub mod buddyinfo;
 pub mod clean;
 pub mod crash_kmem;
 pub mod kernel_log;
 pub mod meminfo;
 pub mod oom_table;
+pub mod pressure;
 mod rows;
 pub mod sections;
 pub mod slabinfo;

@@ -60,6 +60,7 @@ const WANTED: &[&str] = &[
     "proc/vmstat",
     "proc/zoneinfo",
     "proc/buddyinfo",
+    "proc/pressure/memory",
     "proc/stat",
     "proc/version",
     "proc/cmdline",

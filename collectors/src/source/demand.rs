@@ -27,8 +27,12 @@ pub struct Demand {
     pub counters: bool,
     /// Call sites from debugfs; opening those files walks every object.
     pub sites: bool,
-    /// Command line, build options and vmstat of the machine.
+    /// Call sites of this cache only, by a name or its directory.
+    pub sites_of: Option<String>,
+    /// Command line and build options of the machine, and what `memory` names.
     pub machine: bool,
+    /// vmstat, memory pressure and free blocks of the machine.
+    pub memory: bool,
     /// Caches without slabs will not be shown: nothing more is read of one that
     /// /proc/slabinfo shows to be empty.
     pub skip_empty: bool,
@@ -62,7 +66,9 @@ impl Demand {
             cpus: true,
             counters: true,
             sites: false,
+            sites_of: None,
             machine: false,
+            memory: false,
             once: false,
             skip_empty: false,
             exact: false,
@@ -82,7 +88,9 @@ impl Demand {
             cpus: false,
             counters: false,
             sites: false,
+            sites_of: None,
             machine: false,
+            memory: false,
             once: false,
             skip_empty: false,
             exact: false,
@@ -113,7 +121,11 @@ impl Demand {
         self.counters |= other.counters;
         self.sites |= other.sites;
         self.machine |= other.machine;
+        self.memory |= other.memory;
         self.exact |= other.exact;
+        if self.sites_of.is_none() {
+            self.sites_of.clone_from(&other.sites_of);
+        }
         if self.focus.is_none() {
             self.focus.clone_from(&other.focus);
         }

@@ -10,7 +10,10 @@ use procfs::FromBufRead as _;
 use super::tree::Tree;
 use super::write::manifest;
 use crate::model::{System, Warning, WarningCode, Warnings};
-use crate::parse::{meminfo, sysfs};
+use crate::parse::{buddyinfo, meminfo, pressure, sysfs};
+
+const PRESSURE: &str = "proc/pressure/memory";
+const BUDDYINFO: &str = "proc/buddyinfo";
 
 /// Build options that decide what slab data a kernel can show.
 const OPTIONS: &[&str] = &[
@@ -44,11 +47,13 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// How much of the machine is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// What every report needs.
     Brief,
-    /// Command line, vmstat and build options too.
+    /// vmstat, memory pressure and free blocks too.
+    Memory,
+    /// Command line and build options too.
     Full,
 }
 
@@ -71,9 +76,22 @@ pub fn read(
     if let Ok(text) = tree.read("proc/meminfo") {
         system.meminfo = meminfo::parse(&text);
     }
+    if depth >= Depth::Memory {
+        system.vmstat = vmstat(tree);
+        system.pressure = tree
+            .read(PRESSURE)
+            .ok()
+            .and_then(|text| pressure::parse(&text));
+        if let Ok(text) = tree.read(BUDDYINFO) {
+            let (zones, more) = buddyinfo::parse(&text);
+            system.free_blocks = zones;
+            for warning in &more {
+                warnings.push(warning.clone().in_file(BUDDYINFO));
+            }
+        }
+    }
     if depth == Depth::Full {
         system.cmdline = line("proc/cmdline");
-        system.vmstat = vmstat(tree);
         system.config = config(tree, system.kernel.as_deref());
     }
     match live_page_size.or_else(|| page_size(tree, &system)) {
@@ -316,6 +334,32 @@ mod tests {
         ] {
             assert!(with(broken, &mut warnings).page_size_assumed, "{broken}");
         }
+    }
+
+    #[test]
+    fn pressure_and_free_blocks_are_read_where_they_are_asked_for() {
+        let tree = tree(&[
+            (
+                PRESSURE,
+                "some avg10=1.50 avg60=0.00 avg300=0.00 total=9\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+            ),
+            (BUDDYINFO, "Node 0, zone Normal 5 6\nodd\n"),
+        ]);
+        let with = |depth| {
+            let mut warnings = Warnings::default();
+            let system = read(&tree, Some(4096), depth, &mut warnings);
+            (system, warnings)
+        };
+        let (brief, warnings) = with(Depth::Brief);
+        assert!(brief.pressure.is_none() && brief.free_blocks.is_empty());
+        assert!(warnings.is_empty());
+        let (system, warnings) = with(Depth::Memory);
+        assert_eq!(system.pressure.unwrap().some.avg10, 150);
+        assert_eq!(system.free_blocks[0].free, [5, 6]);
+        assert_eq!(
+            warnings.iter().next().unwrap().to_string(),
+            "proc/buddyinfo:2: no zone with its free blocks, ignored"
+        );
     }
 
     #[test]

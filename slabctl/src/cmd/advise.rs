@@ -77,18 +77,8 @@ fn remarks(
 /// What the rules look at.
 fn demand() -> Demand {
     let mut demand = Demand::names();
-    for key in [
-        "loss",
-        "partial",
-        "objects",
-        "total_objects",
-        "min_partial",
-        "aliases",
-        "flags",
-    ] {
-        if let Some(column) = columns::find(key) {
-            column.ask(&mut demand);
-        }
+    for column in advise::NEEDS.iter().filter_map(|key| columns::find(key)) {
+        column.ask(&mut demand);
     }
     demand
 }

@@ -5,7 +5,7 @@ mod lines;
 use std::io::Write as _;
 
 use collectors::analysis::sites::{self, By, Group, GroupChange};
-use collectors::model::{Cache, Flag, OriginKind, SiteKind, Snapshot};
+use collectors::model::{Cache, OriginKind, SiteKind, Snapshot};
 use collectors::source::Demand;
 
 use super::{Context, report, show, sides};
@@ -160,32 +160,7 @@ fn what_to_do(context: &Context, snapshot: &Snapshot, args: &Args) {
         return;
     }
     let caches = chosen(snapshot, args.cache.as_deref());
-    if caches.iter().any(|c| c.flags.is_set(Flag::StoreUser)) {
-        context.note(
-            "call sites are recorded, but not in this source: slabctl capture --traces saves them",
-        );
-        return;
-    }
-    let name = args.cache.as_deref().unwrap_or("CACHE");
-    if snapshot.origin.kind == OriginKind::Demo {
-        context.note("no call sites: the caches of the demonstration do not record them");
-        return;
-    }
-    context.note(&format!(
-        "no call sites: a cache records them only when the kernel is booted with slab_debug=U,{name} (slub_debug before Linux 6.7)"
-    ));
-    for cache in caches.iter().filter(|_| args.cache.is_some()) {
-        let others: Vec<_> = cache.names().filter(|n| *n != name).collect();
-        if !others.is_empty() {
-            let others = text::safe(&others.join(", ")).into_owned();
-            context.note(&format!(
-                "{name} shares its cache with {others}; a cache with debug options of its own is not merged, nor is any with slab_nomerge"
-            ));
-        }
-    }
-    if snapshot.origin.kind == OriginKind::Kernel {
-        context.note(
-            "slabctl doctor tells whether /proc/allocinfo or page_owner can tell more on this machine",
-        );
+    for line in sites::why_none(snapshot, &caches, args.cache.as_deref()) {
+        context.note(&text::safe(&line));
     }
 }

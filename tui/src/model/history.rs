@@ -136,6 +136,12 @@ impl History {
             .collect();
         let mut system = newest.snapshot.system.clone();
         let mut origin = newest.snapshot.origin.clone();
+        if back > 0 {
+            // Not kept: these are of the newest sample.
+            system.vmstat.clear();
+            system.pressure = None;
+            system.free_blocks.clear();
+        }
         let (mut at, mut took) = (newest.at, newest.took);
         for step in self.steps.iter().take(back) {
             step.undo(&mut caches);

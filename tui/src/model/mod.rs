@@ -5,6 +5,8 @@ pub mod list;
 pub mod moment;
 pub mod overlay;
 pub mod shown;
+pub mod sites;
+pub mod spot;
 pub mod time;
 
 use std::time::Duration;
@@ -17,10 +19,13 @@ pub use list::{Line, List};
 pub use moment::{Key, Moment, Sample, Tracker};
 pub use overlay::{Notice, Overlay, Prompt, PromptKind};
 pub use shown::Shown;
+pub use sites::{Look, Sites, SitesRead};
+pub use spot::{Pick, Spot};
 pub use time::Time;
 
 use crate::glyphs::Glyphs;
 use crate::keys::Keymap;
+use crate::msg::Change;
 use crate::screens::{SCREENS, Screen};
 use crate::theme::Theme;
 
@@ -63,6 +68,24 @@ impl Default for Settings {
     }
 }
 
+/// What a change of the kernel came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// Which.
+    pub change: Change,
+    /// The directory or name of the cache.
+    pub cache: String,
+    /// What was said about it.
+    pub done: Result<String, String>,
+    /// When, from the start of the program.
+    pub at: Duration,
+}
+
+impl Changed {
+    /// How many are remembered.
+    pub const KEPT: usize = 20;
+}
+
 /// Bytes that kept samples may take.
 const HISTORY_BYTES: usize = 3 << 20;
 
@@ -85,10 +108,16 @@ pub struct Model {
     pub last_screen: usize,
     /// The first line shown, of each screen that only scrolls.
     pub scroll: Vec<usize>,
+    /// Where the user is on each screen.
+    pub spots: Vec<Spot>,
     /// What lies over the screen.
     pub overlay: Option<Overlay>,
     /// A line about what just happened.
     pub notice: Option<Notice>,
+    /// Call sites, which are read on demand.
+    pub sites: Sites,
+    /// What the last changes of the kernel came to, the newest first.
+    pub changes: Vec<Changed>,
     /// Why the last sample could not be taken.
     pub trouble: Option<String>,
     /// Changes are shown since the mark, not for a second.
@@ -116,8 +145,11 @@ impl Model {
             screen: 0,
             last_screen: 0,
             scroll: vec![0; SCREENS.len()],
+            spots: vec![Spot::new(); SCREENS.len()],
             overlay: None,
             notice: None,
+            sites: Sites::default(),
+            changes: Vec::new(),
             trouble: None,
             since_mark: false,
             size: (80, 24),
@@ -130,6 +162,18 @@ impl Model {
     /// The screen that is shown.
     pub fn screen(&self) -> &'static Screen {
         SCREENS.get(self.screen).unwrap_or(&SCREENS[0])
+    }
+
+    /// Where the user is on the screen that is shown.
+    pub fn spot(&self) -> &Spot {
+        const FIRST: &Spot = &Spot::new();
+        self.spots.get(self.screen).unwrap_or(FIRST)
+    }
+
+    /// What the shown sample is compared with over a longer time: the mark, or
+    /// the first sample for which everything was read.
+    pub fn origin(&self) -> Option<&Moment> {
+        self.time.mark.as_ref().or(self.time.first.as_ref())
     }
 
     /// What changes are counted from: the mark, or the sample before.

@@ -12,6 +12,8 @@ use std::time::Duration;
 use collectors::analysis::diff::pair;
 use collectors::model::{Cache, Ctor, Quantity, Snapshot};
 
+use super::SitesRead;
+
 /// What the sampler hands over.
 #[derive(Debug)]
 pub struct Sample {
@@ -27,6 +29,8 @@ pub struct Sample {
     pub replaced: u64,
     /// Processor time of the whole program so far.
     pub cpu_time: Duration,
+    /// Call sites that were asked for.
+    pub sites: Option<SitesRead>,
 }
 
 /// A cache's identity over all samples of a run.

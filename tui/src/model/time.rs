@@ -20,6 +20,8 @@ pub struct Time {
     pub shown: Option<Moment>,
     /// The one before that.
     pub before: Option<Moment>,
+    /// The first one for which everything was asked.
+    pub first: Option<Moment>,
     /// The last one for which everything was asked.
     pub full: Option<Moment>,
     /// What is known of the machine; its build options are read once.
@@ -43,6 +45,7 @@ impl Time {
             previous: None,
             shown: None,
             before: None,
+            first: None,
             full: None,
             machine: None,
             mark: None,
@@ -66,6 +69,7 @@ impl Time {
             self.machine = Some(moment.snapshot.system.clone());
         }
         if sample.full {
+            self.first.get_or_insert_with(|| moment.clone());
             self.full = Some(moment.clone());
         }
         if let Some(old) = &self.newest {

@@ -93,6 +93,7 @@ where
             Event::Press(press) => self.message(Msg::Press(press)),
             Event::Paste(text) => self.message(Msg::Paste(text)),
             Event::Done(done) => self.message(Msg::Done(done)),
+            Event::Changed(change, cache, done) => self.message(Msg::Changed(change, cache, done)),
             Event::Mail => match self.mailbox.take() {
                 Some(Ok(sample)) => self.message(Msg::Sample(Box::new(sample))),
                 Some(Err(why)) => self.message(Msg::Trouble(why)),
@@ -144,6 +145,9 @@ where
             // Without a sampler there is nobody to tell.
             Effect::Demand(demand) => {
                 let _ = self.control.send(Control::Demand(demand));
+            }
+            Effect::Look(cache) => {
+                let _ = self.control.send(Control::Look(cache));
             }
             Effect::Interval(interval) => {
                 let _ = self.control.send(Control::Interval(interval));

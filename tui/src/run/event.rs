@@ -1,5 +1,6 @@
 //! What the threads tell the loop, over one bounded channel.
 
+use crate::msg::Change;
 use crate::press::Press;
 
 /// The reason why a source could not be opened or read at all.
@@ -33,4 +34,6 @@ pub enum Event {
     Continued,
     /// What a piece of work outside came to.
     Done(Result<String, String>),
+    /// What a change of the kernel came to.
+    Changed(Change, String, Result<String, String>),
 }

@@ -49,6 +49,7 @@ pub fn lines(
                     full: false,
                     replaced: 0,
                     cpu_time: cpu_time(),
+                    sites: None,
                 };
                 update(&mut model, start.elapsed(), Msg::Sample(Box::new(sample)));
                 linear::lines(&model)

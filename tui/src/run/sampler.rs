@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use collectors::model::{Snapshot, Warning};
 use collectors::source::{Demand, Source};
 
 use super::event::{Event, SourceError};
-use crate::model::Sample;
+use crate::model::{Sample, SitesRead};
 
 /// How often everything that can be read is read.
 const FULL: Duration = Duration::from_secs(30);
@@ -24,6 +25,8 @@ pub enum Control {
     Demand(Box<Demand>),
     /// How far apart they are to be.
     Interval(Duration),
+    /// One sample with the call sites of this cache, at once.
+    Look(String),
 }
 
 /// The one place in which the newest sample lies.
@@ -42,6 +45,9 @@ impl Mailbox {
         if let (Ok(new), Some(Ok(old))) = (&mut mail, place.as_ref()) {
             new.replaced = old.replaced + u64::from(counts);
             new.full |= old.full;
+            if new.sites.is_none() {
+                new.sites.clone_from(&old.sites);
+            }
         }
         *place = Some(mail);
     }
@@ -136,7 +142,7 @@ impl Sampler {
             if !self.first(&names, false) {
                 return;
             }
-            self.sample();
+            self.sample(None);
         } else if !self.first(&everything(), true) {
             return;
         }
@@ -156,12 +162,13 @@ impl Sampler {
                 Ok(Control::Demand(demand)) => {
                     self.demand = *demand;
                     if self.source.is_live() {
-                        self.sample();
+                        self.sample(None);
                     }
                 }
+                Ok(Control::Look(cache)) => self.sample(Some(cache)),
                 Err(RecvTimeoutError::Timeout) => {
                     if self.source.is_live() {
-                        self.sample();
+                        self.sample(None);
                         next = following(next, self.interval);
                     }
                 }
@@ -184,7 +191,8 @@ impl Sampler {
         }
     }
 
-    fn sample(&mut self) {
+    /// Reads what is due, and the call sites of a cache where they are asked for.
+    fn sample(&mut self, look: Option<String>) {
         let due = self.full_at.is_none_or(|at| at.elapsed() >= FULL);
         let mut demand = self.demand.clone();
         if due {
@@ -194,7 +202,11 @@ impl Sampler {
             demand.machine |= self.full_at.is_none();
             self.full_at = Some(Instant::now());
         }
-        let mail = self.read(&demand, due).map_err(|e| e.to_string());
+        demand.sites_of.clone_from(&look);
+        let mut mail = self.read(&demand, due).map_err(|e| e.to_string());
+        if let (Ok(sample), Some(id)) = (&mut mail, look) {
+            sample.sites = Some(take_sites(&mut sample.snapshot, id));
+        }
         // Before the first schedule there is nothing to be late for.
         self.mailbox.put(mail, self.scheduled);
         // When the channel is full, the loop has enough to do, and finds the
@@ -213,7 +225,28 @@ impl Sampler {
             full,
             replaced: 0,
             cpu_time: cpu_time(),
+            sites: None,
         })
+    }
+}
+
+/// Takes the records out of a snapshot, in which they would be kept for long.
+fn take_sites(snapshot: &mut Snapshot, id: String) -> SitesRead {
+    let place = snapshot.named(&id).next().map(|cache| cache.id.0);
+    let cache = place.and_then(|place| snapshot.caches.get_mut(place as usize));
+    let of_traces = |w: &&Warning| {
+        let file = w.file.as_deref().unwrap_or_default();
+        ["_traces", "_calls"].iter().any(|end| file.ends_with(end))
+    };
+    SitesRead {
+        sites: cache.and_then(|cache| cache.sites.take()),
+        warnings: snapshot
+            .warnings
+            .iter()
+            .filter(of_traces)
+            .map(ToString::to_string)
+            .collect(),
+        id,
     }
 }
 

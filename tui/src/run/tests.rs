@@ -303,6 +303,28 @@ fn the_cache_that_is_looked_at_is_read_in_full() {
 }
 
 #[test]
+fn call_sites_are_read_once_however_many_samples_are_taken() {
+    let slow = (Duration::from_millis(20), Ok(vec![cache("big", 9)]));
+    let mut session = Session::start(FAST, vec![slow]);
+    session.sees("big").press("5");
+    // Samples that nobody looks at replace the one that was asked for.
+    std::thread::sleep(Duration::from_millis(200));
+    session.sees("slab_debug=U,big");
+    let count = |s: &Session| {
+        let asked = s.asked.lock().unwrap();
+        let looks = asked.iter().filter(|d| d.sites_of.is_some()).count();
+        (looks, asked.len())
+    };
+    let (looks, samples) = count(&session);
+    assert_eq!(looks, 1);
+    session.until("more samples", |s| count(s).1 > samples + 5);
+    assert_eq!(count(&session).0, 1);
+    session.press("R");
+    session.until("read anew", |s| count(s).0 == 2);
+    assert!(session.asked.lock().unwrap().iter().all(|d| !d.sites));
+}
+
+#[test]
 fn a_cache_that_goes_away_while_it_is_looked_at_is_said_to_be_gone() {
     let mut steps = vec![now(vec![cache("goes", 9), cache("stays", 8)]); 5000];
     steps.push(now(vec![cache("stays", 8)]));

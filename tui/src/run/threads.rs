@@ -67,11 +67,14 @@ pub fn worker(mut host: Box<dyn Host>, events: SyncSender<Event>) -> io::Result<
     Builder::new().name("worker".to_owned()).spawn(move || {
         for job in waiting {
             let done = match job {
-                Job::Export(list) => host.export(&list),
-                Job::Snapshot(path) => host.snapshot(&path),
-                Job::Change(change, cache) => host.change(change, &cache),
+                Job::Export(list) => Event::Done(host.export(&list)),
+                Job::Snapshot(path) => Event::Done(host.snapshot(&path)),
+                Job::Change(change, cache) => {
+                    let done = host.change(change, &cache);
+                    Event::Changed(change, cache, done)
+                }
             };
-            if events.send(Event::Done(done)).is_err() {
+            if events.send(done).is_err() {
                 break;
             }
         }

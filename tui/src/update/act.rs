@@ -37,6 +37,8 @@ pub(super) fn act(model: &mut Model, at: Duration, action: Action) -> Vec<Effect
         Action::Top => step(model, isize::MIN),
         Action::Bottom => step(model, isize::MAX),
         Action::Open => open(model),
+        Action::Left | Action::Right | Action::View | Action::Turn => around(model, action),
+        Action::Refresh => return refresh(model, at),
         Action::NextScreen => show(model, (model.screen + 1) % SCREENS.len()),
         Action::PreviousScreen => show(model, (model.screen + SCREENS.len() - 1) % SCREENS.len()),
         Action::LastScreen => show(model, model.last_screen),
@@ -63,6 +65,7 @@ pub(super) fn act(model: &mut Model, at: Duration, action: Action) -> Vec<Effect
         Action::Mark => return mark(model, at),
         Action::ClearMark => {
             model.time.mark = None;
+            model.sites.marked = None;
             model.since_mark = false;
             arrange(model);
         }
@@ -86,8 +89,20 @@ fn step(model: &mut Model, by: isize) {
         model.list.select(index);
         return;
     }
-    let lines = model.screen().lines(model);
-    let last = lines.saturating_sub(view::body_height(model));
+    if let Some(page) = model.screen().page(model).filter(|p| !p.picks.is_empty()) {
+        let now = page.picked(model);
+        let next = moved(now, page.picks.len() - 1);
+        // At the last one, what is below it can still be scrolled to.
+        let at_end = next == now && by > 0;
+        if let Some(spot) = model.spots.get_mut(model.screen) {
+            spot.pick(&page.picks, next);
+            spot.away = at_end;
+        }
+        if !at_end {
+            return;
+        }
+    }
+    let last = view::last_top(model);
     if let Some(top) = model.scroll.get_mut(model.screen) {
         *top = moved(*top, last);
     }
@@ -106,10 +121,44 @@ pub(super) fn show(model: &mut Model, place: usize) {
     model.screen = place;
 }
 
+/// Shows the cache under the cursor, or the one that the picked line is about.
 fn open(model: &mut Model) {
-    if let (true, Some(place)) = (model.screen().moves_list, crate::screens::place("cache")) {
+    let Some(place) = crate::screens::place("cache") else {
+        return;
+    };
+    if model.screen().moves_list {
+        show(model, place);
+    } else if let Some(page) = model.screen().page(model)
+        && let Some(key) = page.picks.get(page.picked(model)).and_then(|p| p.key)
+    {
+        model.list.selected = Some((key, None));
         show(model, place);
     }
+}
+
+/// Moves sideways, or shows another view of the screen.
+fn around(model: &mut Model, action: Action) {
+    let Some(spot) = model.spots.get_mut(model.screen) else {
+        return;
+    };
+    match action {
+        Action::Left => spot.across = spot.across.saturating_sub(1),
+        Action::Right => spot.across = spot.across.saturating_add(1),
+        Action::View => spot.view = spot.view.wrapping_add(1),
+        _ => {
+            spot.turned ^= true;
+            spot.across = 0;
+        }
+    }
+}
+
+/// Call sites are asked for again.
+fn refresh(model: &mut Model, at: Duration) -> Vec<Effect> {
+    if view::sites::wanted(model).is_none() {
+        return say(model, at, "nothing here is read on demand only");
+    }
+    model.sites.asked = None;
+    say(model, at, "reading the call sites")
 }
 
 fn back(model: &mut Model) {
@@ -259,6 +308,7 @@ fn mark(model: &mut Model, at: Duration) -> Vec<Effect> {
         return Vec::new();
     };
     model.time.mark = Some(shown.clone());
+    model.sites.marked.clone_from(&model.sites.now);
     arrange(model);
     say(model, at, "marked: d shows the changes since now")
 }
@@ -266,6 +316,10 @@ fn mark(model: &mut Model, at: Duration) -> Vec<Effect> {
 fn change(model: &mut Model, at: Duration, change: Change) -> Vec<Effect> {
     if !model.settings.allow_write {
         return complain(model, at, "changing the kernel needs --allow-write");
+    }
+    if !model.settings.can_capture {
+        // The name of a cache of another source may be one of this kernel's too.
+        return complain(model, at, "only a running kernel can be changed");
     }
     let Some((_, cache)) = model.selected() else {
         return Vec::new();

@@ -9,8 +9,8 @@ mod overlay;
 
 use std::time::Duration;
 
-use crate::model::{Model, Notice, Sample};
-use crate::msg::{Effect, Msg};
+use crate::model::{Changed, Look, Model, Notice, Sample};
+use crate::msg::{Change, Effect, Msg};
 use crate::press::Press;
 use crate::view;
 
@@ -34,6 +34,7 @@ pub fn update(model: &mut Model, at: Duration, msg: Msg) -> Vec<Effect> {
         }
         Msg::Done(Ok(text)) => say(model, at, text),
         Msg::Done(Err(text)) => complain(model, at, text),
+        Msg::Changed(change, cache, done) => changed(model, at, change, cache, done),
     };
     if model
         .notice
@@ -43,6 +44,7 @@ pub fn update(model: &mut Model, at: Duration, msg: Msg) -> Vec<Effect> {
         model.notice = None;
     }
     keep_visible(model);
+    effects.extend(look(model));
     let demand = model.demand();
     if demand != before {
         effects.push(Effect::Demand(Box::new(demand)));
@@ -61,8 +63,11 @@ fn press_key(model: &mut Model, at: Duration, press: Press) -> Vec<Effect> {
     }
 }
 
-fn take(model: &mut Model, sample: Sample) {
-    model.trouble = None;
+fn take(model: &mut Model, mut sample: Sample) {
+    if model.trouble.take().is_some() {
+        // The sample with call sites may have been the one that failed.
+        model.sites.asked = None;
+    }
     model.replaced += sample.replaced;
     let (now, cpu) = (sample.at, sample.cpu_time);
     match model.spent {
@@ -75,8 +80,46 @@ fn take(model: &mut Model, sample: Sample) {
         }
         None => model.spent = Some((now, cpu)),
     }
+    let read = sample.sites.take();
     if model.time.push(sample) {
         arrange(model);
+    }
+    let look = read.zip(model.time.newest.as_ref());
+    if let Some(look) = look.and_then(|(read, newest)| Look::new(read, newest)) {
+        model.sites.now = Some(look);
+    }
+}
+
+/// Asks for call sites when their screen is opened, or shows another cache.
+fn look(model: &mut Model) -> Option<Effect> {
+    let wanted = crate::view::sites::wanted(model);
+    let key = wanted.as_ref().map(|(key, _)| *key);
+    if key == model.sites.asked {
+        return None;
+    }
+    model.sites.asked = key;
+    wanted.map(|(_, id)| Effect::Look(id))
+}
+
+/// Says what a change of the kernel came to, and remembers it.
+fn changed(
+    model: &mut Model,
+    at: Duration,
+    change: Change,
+    cache: String,
+    done: Result<String, String>,
+) -> Vec<Effect> {
+    model.changes.truncate(Changed::KEPT - 1);
+    let entry = Changed {
+        change,
+        cache,
+        done: done.clone(),
+        at,
+    };
+    model.changes.insert(0, entry);
+    match done {
+        Ok(text) => say(model, at, text),
+        Err(text) => complain(model, at, text),
     }
 }
 
@@ -96,10 +139,14 @@ fn arrange(model: &mut Model) {
 /// Scrolls the list to its cursor and holds the other screens inside their lines.
 fn keep_visible(model: &mut Model) {
     let height = view::body_height(model);
-    model.list.scroll(view::overview::lines(height));
-    let last = model.screen().lines(model).saturating_sub(height);
-    if let Some(top) = model.scroll.get_mut(model.screen) {
-        *top = (*top).min(last);
+    let around = match model.screen() {
+        screen if screen.moves_list => screen.around,
+        _ => view::overview::SCREEN.around,
+    };
+    model.list.scroll(height.saturating_sub(around));
+    let top = view::top(model);
+    if let Some(kept) = model.scroll.get_mut(model.screen) {
+        *kept = top;
     }
 }
 

@@ -141,6 +141,8 @@ fn the_kernel_is_changed_only_when_allowed_and_confirmed() {
     let mut model = model(2);
     assert_eq!(press(&mut model, "V y"), []);
     model.settings.allow_write = true;
+    assert_eq!(press(&mut model, "V y"), [], "a demonstration or a file");
+    model.settings.can_capture = true;
     assert_eq!(press(&mut model, "V esc"), []);
     assert_eq!(press(&mut model, "S enter"), []);
     let change = Effect::Change {

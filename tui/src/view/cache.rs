@@ -25,6 +25,7 @@ pub const SCREEN: Screen = Screen {
     title: "Cache",
     doc: "Everything about the selected cache",
     moves_list: false,
+    around: 0,
     body: Body::Lines(lines),
     ask,
 };

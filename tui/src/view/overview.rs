@@ -21,17 +21,13 @@ pub const SCREEN: Screen = Screen {
     title: "Overview",
     doc: "The list of caches",
     moves_list: true,
+    around: 1,
     body: Body::Drawn(draw),
     ask: |_, _| {},
 };
 
 /// Fewest and most cells of a name.
 const NAME: (usize, usize) = (12, 32);
-
-/// Lines of caches in a body of so many lines.
-pub fn lines(body: usize) -> usize {
-    body.saturating_sub(1)
-}
 
 /// A column with its place.
 struct Place {
@@ -58,7 +54,7 @@ fn draw(model: &Model, canvas: &mut Canvas<'_>) {
         canvas.put(2, 1, &text, Role::Dim);
         return;
     }
-    let height = lines(canvas.height());
+    let height = canvas.height().saturating_sub(SCREEN.around);
     let visible: Vec<ListLine> = model
         .list
         .lines

@@ -24,7 +24,7 @@ fn line(model: &Model) -> Line {
         return Line::new();
     };
     let mut text = format!("from {}", sources(shown));
-    if model.screen().moves_list {
+    if model.screen().name == super::overview::SCREEN.name {
         let missing = missing(&model.list.columns, shown);
         if !missing.is_empty() {
             text.push_str("; not there: ");

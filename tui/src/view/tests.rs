@@ -6,13 +6,16 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use collectors::model::{Approx, CacheId, Counter, CounterId, Counters, CpuId, Layer, Quantity};
+use collectors::model::{
+    Approx, CacheId, Counter, CounterId, Counters, CpuId, CpuPart, FreeBlocks, Layer, NodeId,
+    NodePart, Objects, Pressure, Quantity, SiteKind, Slabs, Stall, Warning, WarningCode,
+};
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 
 use super::*;
 use crate::glyphs::Glyphs;
-use crate::model::{Model, Settings};
+use crate::model::{Model, Sample, Settings, SitesRead};
 use crate::msg::Msg;
 use crate::press::Press;
 use crate::screens::SCREENS;
@@ -20,7 +23,7 @@ use crate::testing::{cache, sample};
 use crate::theme::Theme;
 use crate::update::update;
 
-fn settings(theme: Theme, glyphs: Glyphs) -> Settings {
+pub(super) fn settings(theme: Theme, glyphs: Glyphs) -> Settings {
     Settings {
         theme,
         glyphs,
@@ -30,7 +33,7 @@ fn settings(theme: Theme, glyphs: Glyphs) -> Settings {
 
 /// Caches with everything a screen shows: an estimate, a merged one, an empty
 /// one, counters, a hostile name, a long one.
-fn caches(second: u64) -> Vec<collectors::model::Cache> {
+pub(super) fn caches(second: u64) -> Vec<collectors::model::Cache> {
     let mut list = vec![
         cache("dentry", 5000 + second * 40),
         cache("kmalloc-64", 300 - second),
@@ -65,24 +68,79 @@ fn caches(second: u64) -> Vec<collectors::model::Cache> {
     list
 }
 
-fn model(settings: Settings, size: (u16, u16)) -> Model {
+/// What belongs to CPUs and nodes, to the machine, and the call sites of `dentry`.
+pub(super) fn full_sample(second: u64) -> Sample {
+    let mut sample = sample(caches(second), second);
+    for (cache, step) in sample.snapshot.caches.iter_mut().skip(1).zip(0u64..) {
+        let cpu = |n: u32| CpuPart {
+            slabs_cpu_partial: Some(Slabs(u64::from(n) * 3 + step)),
+            objects_cpu_partial: Some(Objects(u64::from(n) * 40)),
+            ..CpuPart::new(CpuId(n))
+        };
+        let node = |n: u32| NodePart {
+            slabs: Some(Slabs(200 - u64::from(n) * 100)),
+            partial: Some(Slabs(step)),
+            ..NodePart::new(NodeId(n))
+        };
+        cache.cpus = (0..if step == 0 { 40 } else { 2 }).map(cpu).collect();
+        cache.nodes = (0..2).map(node).collect();
+    }
+    let system = &mut sample.snapshot.system;
+    system.vmstat = [
+        ("nr_slab_reclaimable", 2048),
+        ("slabs_scanned", 100 + second * 7),
+        ("pgfault", 5),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    let stall = Stall {
+        avg10: 1234,
+        avg60: 7,
+        avg300: 0,
+        total_us: 65_000_000,
+    };
+    system.pressure = Some(Pressure {
+        some: stall,
+        full: Stall::default(),
+    });
+    system.free_blocks = vec![FreeBlocks {
+        node: NodeId(0),
+        zone: "Normal".to_owned(),
+        free: vec![10, 3, 1],
+    }];
+    let race = Warning::new(WarningCode::Race, "dentry: more objects than room for them");
+    sample.snapshot.warnings.push(race);
+    let text = format!(
+        "{} d_alloc+0x1/0x10 waste=60/2 age=10/20/30 pid=5-9 cpus=0,2 nodes=0\n   d_alloc+0x1/0x10\n   lookup+0x2/0x20\n\n4 ev\x1b[2Jil+0x1/0x2 age=1 pid=1\n",
+        30 + second
+    );
+    let sites = collectors::parse::traces::parse(text.as_bytes(), SiteKind::Alloc).0;
+    sample.sites = Some(SitesRead {
+        id: "dentry".to_owned(),
+        sites: Some(Box::new(sites)),
+        warnings: Vec::new(),
+    });
+    sample
+}
+
+pub(super) fn model(settings: Settings, size: (u16, u16)) -> Model {
     let mut model = Model::new(settings, "a test", true);
     update(&mut model, Duration::ZERO, Msg::Resize(size.0, size.1));
     for second in 0..6 {
-        let msg = Msg::Sample(Box::new(sample(caches(second), second)));
+        let msg = Msg::Sample(Box::new(full_sample(second)));
         update(&mut model, Duration::from_secs(second), msg);
     }
     model
 }
 
-fn press(model: &mut Model, keys: &str) {
+pub(super) fn press(model: &mut Model, keys: &str) {
     for key in keys.split_whitespace() {
         let press = Press::parse(key).unwrap_or_else(|| panic!("{key}"));
         update(model, Duration::from_secs(6), Msg::Press(press));
     }
 }
 
-fn buffer(model: &Model) -> Buffer {
+pub(super) fn buffer(model: &Model) -> Buffer {
     let (width, height) = model.size;
     let area = Rect::new(0, 0, width, height);
     let mut buffer = Buffer::empty(area);
@@ -90,7 +148,7 @@ fn buffer(model: &Model) -> Buffer {
     buffer
 }
 
-fn text(buffer: &Buffer) -> String {
+pub(super) fn text(buffer: &Buffer) -> String {
     let area = buffer.area;
     let mut out = String::new();
     for y in 0..area.height {
@@ -180,6 +238,7 @@ fn what_lies_over_a_screen_looks_as_reviewed() {
     }
     let mut model = model(settings(Theme::Ansi, Glyphs::UNICODE), (80, 24));
     model.settings.allow_write = true;
+    model.settings.can_capture = true;
     press(&mut model, "S");
     insta::assert_snapshot!("over-confirm", styled(&buffer(&model)));
 }
@@ -190,7 +249,18 @@ fn no_size_is_too_small_for_any_screen_or_dialog() {
         .flat_map(|w| (0..=13).map(move |h| (w, h)))
         .collect();
     sizes.extend([(80, 24), (250, 70), (500, 3), (3, 200), (1000, 300)]);
-    let overlays = ["", "?", "s", "c", "/", ":", "m d A", "t"];
+    let overlays = [
+        "",
+        "?",
+        "s",
+        "c",
+        "/",
+        ":",
+        "m d A",
+        "t",
+        "o v l l G",
+        "v G G",
+    ];
     for screen in SCREENS {
         for keys in overlays {
             let mut model = model(settings(Theme::Ansi, Glyphs::UNICODE), (80, 24));

@@ -45,6 +45,13 @@ pub fn chart(values: &[Option<u64>], cells: usize, glyphs: &Glyphs) -> String {
     text
 }
 
+/// A share of 0 to 1 as one sign; more than nothing is seen.
+pub fn shade(share: f64, glyphs: &Glyphs) -> char {
+    let steps = glyphs.heights.len() - 1;
+    let step = scaled(share.clamp(0.0, 1.0), steps);
+    glyphs.heights[if share > 0.0 { step.max(1) } else { 0 }]
+}
+
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -69,6 +76,15 @@ mod tests {
         assert_eq!(bar(7.0, 4, &A), "####");
         assert_eq!(bar(0.000_1, 2, &U), "▏·");
         assert_eq!(bar(0.5, 1, &U), "▌");
+    }
+
+    #[test]
+    fn a_shade_is_seen_for_anything_but_nothing() {
+        let shades: String = [0.0, 0.000_1, 0.5, 1.0, 9.0]
+            .iter()
+            .map(|share| shade(*share, &A))
+            .collect();
+        assert_eq!(shades, " .=##");
     }
 
     #[test]

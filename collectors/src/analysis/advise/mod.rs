@@ -18,6 +18,17 @@ use std::cmp::Reverse;
 use crate::model::{Approx, Cache};
 use crate::units::{Scale, percent, size};
 
+/// Names of the columns that the rules look at.
+pub const NEEDS: [&str; 7] = [
+    "loss",
+    "partial",
+    "objects",
+    "total_objects",
+    "min_partial",
+    "aliases",
+    "flags",
+];
+
 /// What a remark is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
@@ -81,6 +92,33 @@ impl Rule {
             Self::Share => "share-of-memory",
         }
     }
+
+    /// How much its remarks matter.
+    pub const fn severity(self) -> Severity {
+        match self {
+            Self::LeakShaped
+            | Self::GrowingHoles
+            | Self::Fragmentation
+            | Self::PartialList
+            | Self::DebugSizes
+            | Self::OrderFallback => Severity::Look,
+            Self::CacheShaped
+            | Self::Dominant
+            | Self::Slack
+            | Self::Tail
+            | Self::MergedNames
+            | Self::Share => Severity::Know,
+        }
+    }
+}
+
+/// How much a remark matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Something may be wrong, or costs memory for nothing.
+    Look,
+    /// How things are.
+    Know,
 }
 
 /// A figure that a remark rests on.

@@ -65,6 +65,8 @@ fn system(engine: &EngineSnapshot) -> System {
         allocator: Allocator::Unknown,
         meminfo: MemInfo::default(),
         vmstat: std::collections::BTreeMap::new(),
+        pressure: None,
+        free_blocks: Vec::new(),
         cmdline: None,
         config: std::collections::BTreeMap::new(),
     }

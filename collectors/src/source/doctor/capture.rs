@@ -12,11 +12,15 @@ use crate::source::capture::{self as saved, find_root};
 use crate::source::tree::{DirTree, EntryKind, Tree};
 
 /// Files that are looked for, and what they give.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
     ("proc/meminfo", "Slab, SReclaimable and SUnreclaim in all"),
     ("proc/vmstat", "pages of slabs; with meminfo, the page size"),
     ("proc/zoneinfo", "the number of NUMA nodes"),
     ("proc/buddyinfo", "free pages by order"),
+    (
+        "proc/pressure/memory",
+        "how long tasks stood still for memory",
+    ),
     ("proc/version", "the kernel's release and architecture"),
     ("proc/cmdline", "boot options"),
     ("date", "when the figures were read"),

@@ -213,6 +213,8 @@ impl Source for KernelSource {
         let mut warnings = Warnings::default();
         let depth = if demand.machine || !self.is_live_kernel() {
             machine::Depth::Full
+        } else if demand.memory {
+            machine::Depth::Memory
         } else {
             machine::Depth::Brief
         };
@@ -279,7 +281,9 @@ impl KernelSource {
             let mut reader = Reader::new(&*sysfs.tree, sysfs.available.as_ref());
             for dir in dirs {
                 gathering.directory(&mut reader, dir, sysfs.base, |cache, warnings| {
-                    if demand.sites || !live {
+                    let named = demand.sites_of.as_deref();
+                    let named = named.is_some_and(|name| dir.answers_to(name));
+                    if demand.sites || named || !live {
                         sites::read(&*self.tree, &*sysfs.tree, dir, cache, warnings);
                     }
                 });

@@ -33,11 +33,12 @@ const MACHINE: [&str; 8] = [
 ];
 
 /// Memory figures, read right after the counts of the caches.
-const MEMORY: [&str; 5] = [
+const MEMORY: [&str; 6] = [
     "proc/meminfo",
     "proc/vmstat",
     "proc/zoneinfo",
     "proc/buddyinfo",
+    "proc/pressure/memory",
     "proc/stat",
 ];
 

@@ -1,10 +1,9 @@
 //! Call sites for people, and as a table for machines.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
-use collectors::analysis::sites::{Group, GroupChange};
-use collectors::units::{self, Scale};
+use collectors::analysis::sites::GroupChange;
+use collectors::units::Scale;
 
 use super::CacheSites;
 use crate::output::table::{Cell, Head, Table};
@@ -50,59 +49,14 @@ fn line(
     } else {
         write!(out, "  {:>10} {symbol}", group.count)?;
     }
-    writeln!(out, "{}", details(group, scale))?;
+    for detail in group.details(scale) {
+        write!(out, "  {detail}")?;
+    }
+    writeln!(out)?;
     for frame in &group.stack {
         writeln!(out, "                 {}", text::safe(frame))?;
     }
     Ok(())
-}
-
-/// What is known besides the count; nothing for what is not.
-fn details(group: &Group, scale: Scale) -> String {
-    let mut text = String::new();
-    let mut add = |part: Option<String>| {
-        if let Some(part) = part {
-            // Writing to a string does not fail.
-            let _ = write!(text, "  {part}");
-        }
-    };
-    add(group.bytes.map(|b| units::size(b, scale)));
-    let waste = group.waste.filter(|w| *w > 0);
-    add(waste.map(|w| format!("waste {}", units::size(w, scale))));
-    add(group
-        .age
-        .map(|(min, mean, max)| format!("age {min}/{mean}/{max} jiffies")));
-    add(group.pids.map(|(low, high)| {
-        if low == high {
-            format!("pid {low}")
-        } else {
-            format!("pid {low}-{high}")
-        }
-    }));
-    add(ids("cpus", &group.cpus));
-    add(ids("nodes", &group.nodes));
-    add((group.stacks > 1).then(|| format!("{} stacks", group.stacks)));
-    text
-}
-
-/// `cpus 0-3,8`.
-fn ids(what: &str, list: &[u32]) -> Option<String> {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for id in list {
-        match runs.last_mut() {
-            Some((_, end)) if end.checked_add(1) == Some(*id) => *end = *id,
-            _ => runs.push((*id, *id)),
-        }
-    }
-    let part = |(a, b): &(u32, u32)| {
-        if a == b {
-            a.to_string()
-        } else {
-            format!("{a}-{b}")
-        }
-    };
-    let parts: Vec<String> = runs.iter().map(part).collect();
-    (!parts.is_empty()).then(|| format!("{what} {}", parts.join(",")))
 }
 
 /// One line a site, for machines.
@@ -156,17 +110,4 @@ fn row(cache: &str, change: &GroupChange, differs: bool) -> Vec<Cell> {
         Cell::text(group.stack.join(" < ")),
     ]);
     row
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_in_a_row_are_a_range() {
-        assert_eq!(ids("cpus", &[]), None);
-        assert_eq!(ids("cpus", &[0, 1, 2, 8]).as_deref(), Some("cpus 0-2,8"));
-        assert_eq!(ids("nodes", &[3]).as_deref(), Some("nodes 3"));
-        assert_eq!(ids("cpus", &[u32::MAX]).as_deref(), Some("cpus 4294967295"));
-    }
 }
