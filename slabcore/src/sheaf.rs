@@ -79,7 +79,11 @@ impl Cx<'_> {
         if row.cap.load(Relaxed) != 0 {
             return true;
         }
-        let (Some(main), Some(spare)) = (self.sheaf_alloc(), self.sheaf_alloc()) else {
+        let Some(main) = self.sheaf_alloc() else {
+            return false;
+        };
+        let Some(spare) = self.sheaf_alloc() else {
+            self.sheaf_free(main);
             return false;
         };
         row.main.store(main, Relaxed);
