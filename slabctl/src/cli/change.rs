@@ -1,0 +1,70 @@
+//! What the commands take that write files or change the kernel.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `slabctl shrink`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl shrink dentry
+  slabctl shrink kmalloc-64 kmalloc-96 --yes --json
+
+Only empty slabs can be given back. The kernel flushes every CPU for it.")]
+pub(crate) struct Shrink {
+    /// The caches: names, aliases or sysfs ids.
+    #[arg(required = true, value_name = "CACHE", add = clap_complete::engine::ArgValueCompleter::new(crate::complete::caches))]
+    pub(crate) caches: Vec<String>,
+    /// Do not ask.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// `slabctl tune`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl tune dentry                            show the limits
+  slabctl tune dentry min_partial=20             change one, after a question
+  slabctl tune dentry min_partial=20 --save undo.txt
+  slabctl tune --undo undo.txt                   put back what was there
+
+Limits last until the next boot.")]
+pub(crate) struct Tune {
+    /// The cache: a name, an alias or a sysfs id.
+    #[arg(value_name = "CACHE", conflicts_with = "undo", add = clap_complete::engine::ArgValueCompleter::new(crate::complete::caches))]
+    pub(crate) cache: Option<String>,
+    /// What to set: min_partial=20.
+    #[arg(value_name = "LIMIT=NUMBER", conflicts_with = "undo")]
+    pub(crate) limits: Vec<String>,
+    /// Write the present values into this new file before they are changed.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Put back the values in this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) undo: Option<PathBuf>,
+    /// Do not ask.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// `slabctl capture`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl capture slab.tar.zst
+  slabctl capture slab.tar.gz --traces     with call sites from debugfs (walks every object)
+  slabctl report --from slab.tar.zst       read it back, anywhere")]
+pub(crate) struct Capture {
+    /// File to write: .tar, .tar.gz or .tar.zst; - is a tar stream on standard output.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Also read alloc_traces and free_traces: the kernel then walks every
+    /// object of every tracked cache with interrupts off.
+    #[arg(long)]
+    pub(crate) traces: bool,
+    /// Overwrite the file.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
