@@ -76,8 +76,8 @@ mutant believes-what-moved walk.rs 's/desc\.still\(word\)\.then_some\(seen\)/Som
 # What only the whole engine shows: its policies' own order of things.
 with shuttle
 export SLABCORE_SCHEDULES=2000
-mutant forgets-the-last-link policy/hybrid.rs 's/cx\.core\.links\(slab\)\.set\(run\.tail, head\);//' ''
-mutant gives-up-with-owner policy/hybrid.rs 's/cx\.row\.queue\.0\.give_up\(&cx\.core\.engine\.pages, slab\);//' ''
+mutant forgets-the-last-link own.rs 's/links\.set\(chain\.tail, object\);//' ''
+mutant gives-up-with-owner policy/owned.rs 's/cx\.row\.queue\.0\.give_up\(&cx\.core\.engine\.pages, slab\);//' ''
 mutant lists-frozen-slabs policy/cpu_slab.rs 's/cx\.deactivate\(slab, None\);/cx.put_down(slab, cx.core.desc(slab).load());/' ''
 mutant barn-forgets-count policy/sheaves.rs 's/row\.main\.store\(empty, Relaxed\);\s*row\.n\.store\(0, Relaxed\);/row.main.store(empty, Relaxed);/' ''
 mutant debug-free-without-lock policy/debug.rs 's/(cx\.add\(Stat::AtomicOps, 3\);\s*let held = )node\.list_lock\.lock\(\);(\s*\/\/ An object)/let other = crate::sync::Lock::new(); $1other.lock();$2/' ''
