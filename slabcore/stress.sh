@@ -3,10 +3,11 @@
 #   stress   stamped objects, each size and policy
 #   storm    everything at once, each policy and set of debug flags
 #   debug    classes with all flags under load
+#   fork     forks while threads use all caches (known to fail now and then: a child that hangs)
 #   shuttle  the whole engine under random schedules
 # SECONDS is the time for each part of the first three (20, 85 and 5 parts; default 10 seconds);
 # of the last it is the thousands of schedules for each model, policy and kind of scheduler.
-# usage: slabcore/stress.sh [SECONDS] [stress|storm|debug|shuttle]
+# usage: slabcore/stress.sh [SECONDS] [stress|storm|debug|fork|shuttle]
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-10}
@@ -25,5 +26,6 @@ proof() {
 proof stress stress keep
 proof storm storm
 proof debug debug_caches loaded
+proof fork fork storm
 target=${CARGO_TARGET_DIR:-$PWD/target}
 RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$target/shuttle proof shuttle shuttle
