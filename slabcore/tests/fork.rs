@@ -182,7 +182,7 @@ fn hammer(
     }
 }
 
-/// Part of `stress.sh` alone: about one child in hundreds of these does not end in time, for a
+/// Part of `stress.sh` alone: one child in some hundreds of these did not end in time, for a
 /// reason that is not known yet.
 #[test]
 fn a_storm_of_forks_under_load_finds_nothing_wrong() {
