@@ -68,6 +68,19 @@ fn two_copies_of_the_kernels_list_tell_what_accumulates() {
 }
 
 #[test]
+fn a_side_without_records_is_named_and_never_counted_as_zero() {
+    for (a, b, lacks) in [
+        (UNTRACKED, TRACKED, "the earlier capture does not have"),
+        (TRACKED, UNTRACKED, "the later capture does not have"),
+        (UNTRACKED, UNTRACKED, "neither capture has"),
+    ] {
+        let run = run(&["sites", "kmalloc-64", "--diff", a, b]);
+        assert_eq!((run.code, &*run.stdout), (Some(69), ""), "{}", run.stderr);
+        assert!(run.stderr.contains(lacks), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn without_records_it_says_what_to_do() {
     let run = run(&["sites", "dentry", "--from", UNTRACKED]);
     assert_eq!((run.code, &*run.stdout), (Some(0), ""));

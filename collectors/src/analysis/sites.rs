@@ -188,7 +188,12 @@ pub struct GroupChange {
 /// What changed between two samples of a cache, most growth first. A site that
 /// a sample does not list held nothing then: the kernel lists all of them, but
 /// for the files of one page before Linux 5.14, which may be cut.
-pub fn changes(before: &Cache, after: &Cache, kind: SiteKind, by: By) -> Vec<GroupChange> {
+///
+/// `None` when one of them has no records at all: then nothing can be told.
+pub fn changes(before: &Cache, after: &Cache, kind: SiteKind, by: By) -> Option<Vec<GroupChange>> {
+    if before.sites.is_none() || after.sites.is_none() {
+        return None;
+    }
     let (old, new) = (group(before, kind, by), group(after, kind, by));
     let same = |g: &Group| {
         (
@@ -218,7 +223,7 @@ pub fn changes(before: &Cache, after: &Cache, kind: SiteKind, by: By) -> Vec<Gro
             .then_with(|| a.group.symbol.cmp(&b.group.symbol))
             .then_with(|| a.group.stack.cmp(&b.group.stack))
     });
-    list
+    Some(list)
 }
 
 fn change(group: Group, before: u64, after: Option<u64>) -> GroupChange {
@@ -234,11 +239,14 @@ fn change(group: Group, before: u64, after: Option<u64>) -> GroupChange {
 /// Why the caches have no call sites, and how to get them; `name` is what the
 /// user called the cache, where it is one.
 pub fn why_none(snapshot: &Snapshot, caches: &[&Cache], name: Option<&str>) -> Vec<String> {
+    if caches.iter().any(|c| c.sites.is_some()) {
+        return vec!["call sites are recorded, and there are none of this kind now".to_owned()];
+    }
     if caches.iter().any(|c| c.flags.is_set(Flag::StoreUser)) {
-        return vec![
-            "call sites are recorded, but not in this source: slabctl capture --traces saves them"
-                .to_owned(),
-        ];
+        return vec![match snapshot.origin.kind {
+            OriginKind::Kernel => "call sites are recorded, but could not be read: that needs root, and debugfs on /sys/kernel/debug".to_owned(),
+            _ => "call sites are recorded, but not in this source: slabctl capture --traces saves them".to_owned(),
+        }];
     }
     if snapshot.origin.kind == OriginKind::Demo {
         return vec![
@@ -334,16 +342,24 @@ mod tests {
                 "{n} nfs_readdir_add_to_array+0x73/0xd0 age=1/2/3 pid=370-1048386 cpus=0-47 nodes=0-1\n"
             ))
         };
-        let delta = |a, b| changes(&of(a), &of(b), SiteKind::Alloc, By::Site)[0].delta;
+        let delta = |a, b| changes(&of(a), &of(b), SiteKind::Alloc, By::Site).unwrap()[0].delta;
         assert_eq!(delta(30_564_391, 30_564_511), 120);
         assert_eq!(delta(30_564_391, 30_564_401), 10);
+    }
+
+    #[test]
+    fn without_records_on_one_side_nothing_is_told() {
+        let (with, without) = (cache(STACKS), Cache::new(CacheId(0), "kmalloc-32"));
+        for (a, b) in [(&with, &without), (&without, &with), (&without, &without)] {
+            assert_eq!(changes(a, b, SiteKind::Alloc, By::Site), None);
+        }
     }
 
     #[test]
     fn sites_that_came_and_went_are_in_the_list() {
         let before = cache("5 gone+0x1/0x2 age=1\n 5 stays+0x1/0x2 age=1\n");
         let after = cache("9 came+0x1/0x2 age=1\n 5 stays+0x1/0x2 age=1\n");
-        let list = changes(&before, &after, SiteKind::Alloc, By::Stack);
+        let list = changes(&before, &after, SiteKind::Alloc, By::Stack).unwrap();
         let seen: Vec<_> = list
             .iter()
             .map(|c| {

@@ -141,16 +141,40 @@ fn compared(
         let error = format!("no cache, alias or sysfs id {name:?} in the later capture");
         return Err(Failure::new(Status::NoSuchCache, error));
     }
-    let mut list = Vec::new();
+    let (mut list, mut comparable) = (Vec::new(), 0);
     for new in caches {
         let first = before.caches.first().filter(|_| bare);
-        if let Some(old) = first.or_else(|| before.named(&new.name).next()) {
-            let mut changed = sites::changes(old, new, kind, by(args));
+        let old = first.or_else(|| before.named(&new.name).next());
+        if let Some(mut changed) = old.and_then(|old| sites::changes(old, new, kind, by(args))) {
+            comparable += 1;
             changed.retain(|c| c.delta != 0);
             list.extend(listed(new, changed, args.top));
         }
     }
+    if comparable == 0 {
+        return Err(nothing_to_compare(before, after, args));
+    }
     Ok(list)
+}
+
+/// No cache has records on both sides: says which side lacks them.
+fn nothing_to_compare(before: &Snapshot, after: &Snapshot, args: &Args) -> Failure {
+    let recorded = |side: &Snapshot| {
+        let caches = chosen(side, args.cache.as_deref());
+        caches.iter().any(|cache| cache.sites.is_some())
+    };
+    let lacks = match (recorded(before), recorded(after)) {
+        (false, false) => "neither capture has",
+        (false, true) => "the earlier capture does not have",
+        (true, false) => "the later capture does not have",
+        (true, true) => "no cache of both captures has",
+    };
+    let of = args.cache.as_deref().unwrap_or("any cache");
+    Failure::new(
+        Status::Unavailable,
+        format!("sites --diff: {lacks} call sites of {of}"),
+    )
+    .hint("slabctl capture --traces saves them, where the kernel was booted with slab_debug=U")
 }
 
 /// Why there are no sites, and how to get them.

@@ -71,6 +71,7 @@ impl Sites {
     pub fn before(&self, key: Key) -> Option<&Look> {
         let marked = self.marked.as_ref().filter(|look| look.key == key)?;
         let now = self.of(key)?;
-        (marked.at < now.at && marked.cache.sites.is_some()).then_some(marked)
+        let both = marked.cache.sites.is_some() && now.cache.sites.is_some();
+        (both && marked.at < now.at).then_some(marked)
     }
 }

@@ -65,8 +65,8 @@ fn page(model: &Model, width: usize) -> Page {
     };
     let by = [By::Site, By::Stack][model.spot().view % 2];
     let before = model.sites.before(key).map(|look| &look.cache);
-    let changes = match before {
-        Some(before) => sites::changes(before, cache, kind, by),
+    let changes = match before.and_then(|before| sites::changes(before, cache, kind, by)) {
+        Some(changes) => changes,
         None => sites::group(cache, kind, by)
             .into_iter()
             .map(same)

@@ -41,7 +41,8 @@ fn slot_bytes(cache: &Cache, row: &DiffRow) -> Option<Approx<f64>> {
 
 fn growth(cache: &Cache, row: &DiffRow, limit: u64) -> Option<Advice> {
     let memory = delta(&row.changes.memory)?;
-    if memory.value < limit as f64 {
+    // With a limit of 0, too, what did not grow is no growth.
+    if memory.value <= 0.0 || memory.value < limit as f64 {
         return None;
     }
     let grown = Approx {
@@ -93,7 +94,10 @@ fn growth(cache: &Cache, row: &DiffRow, limit: u64) -> Option<Advice> {
 fn holes(cache: &Cache, row: &DiffRow, limit: u64) -> Option<Advice> {
     let gone = slot_bytes(cache, row)?;
     let memory = delta(&row.changes.memory)?;
-    if -gone.value < limit as f64 || memory.value < gone.value * (1.0 - EXPLAINED) {
+    if gone.value >= 0.0
+        || -gone.value < limit as f64
+        || memory.value < gone.value * (1.0 - EXPLAINED)
+    {
         return None;
     }
     let freed = Approx {

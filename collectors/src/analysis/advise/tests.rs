@@ -167,6 +167,18 @@ fn growth_has_a_shape() {
 }
 
 #[test]
+fn what_did_not_grow_is_no_growth_whatever_the_limit() {
+    let same = || page_cache("x", 21_000, 1_000, Some(false));
+    let gone = page_cache("x", 7_000, 1_000, Some(false));
+    let all = |after: Cache| {
+        let (a, b) = (snapshot(vec![same()]), snapshot(vec![after]));
+        of_growth(&b, &diff(&a, &b, None), Limits { bytes: 0 })
+    };
+    assert_eq!(all(same()), []);
+    assert_eq!(rules(&all(gone)), [(Rule::GrowingHoles, Some("x"))]);
+}
+
+#[test]
 fn growth_says_how_fast() {
     let list = grown(
         page_cache("x", 21_000, 1_000, None),
