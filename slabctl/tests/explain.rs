@@ -120,3 +120,25 @@ fn the_running_kernel_is_asked_without_waiting() {
         }
     }
 }
+
+#[test]
+fn logs_that_cannot_be_read_are_not_a_clean_bill() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::TempDir::new().unwrap();
+    // No log can be opened: the link leads nowhere.
+    symlink("nowhere", dir.path().join("kern.log")).unwrap();
+    let path = dir.path().to_str().unwrap();
+    let refused = run(&["explain", path]);
+    assert_eq!(
+        (refused.code, &*refused.stdout),
+        (Some(1), ""),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("kern.log"), "{}", refused.stderr);
+    // One that can be, and the other is named.
+    std::fs::write(dir.path().join("messages"), "nothing here\n").unwrap();
+    let some = run(&["explain", path]);
+    assert_eq!(some.code, Some(0), "{}", some.stderr);
+    assert!(some.stderr.contains("warning: kern.log"), "{}", some.stderr);
+}

@@ -143,6 +143,30 @@ fn what_cannot_be_done_is_named_before_anything_is_written() {
 }
 
 #[test]
+fn a_change_that_stops_half_way_says_how_to_go_back() {
+    let machine = Machine::new();
+    // A file that a write is refused to, whoever writes.
+    fs::remove_file(machine.file("cpu_partial")).unwrap();
+    fs::create_dir(machine.file("cpu_partial")).unwrap();
+    let both = ["tune", "dentry", "min_partial=9", "cpu_partial=3", "--yes"];
+    let run = machine.run(&both);
+    assert_ne!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(
+        machine.read("min_partial"),
+        "5",
+        "it cannot be read, so nothing is written"
+    );
+    // One that can be read and takes no such value.
+    fs::remove_dir(machine.file("cpu_partial")).unwrap();
+    symlink("/proc/self/oom_score", machine.file("cpu_partial")).unwrap();
+    let run = machine.run(&both);
+    assert_eq!(machine.read("min_partial"), "9");
+    assert_ne!(run.code, Some(0), "{}", run.stderr);
+    let back = "back: slabctl tune dentry min_partial=5";
+    assert!(run.stderr.contains(back), "{}", run.stderr);
+}
+
+#[test]
 fn shrinking_shows_before_and_after() {
     let machine = Machine::new();
     let run = machine.run(&["shrink", "dentry", "--yes", "--json"]);

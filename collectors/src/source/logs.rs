@@ -70,7 +70,7 @@ pub fn stream(reader: impl BufRead, path: &Path, each: &mut Each<'_>) -> Result<
 fn directory(path: &Path, each: &mut Each<'_>) -> Result<Warnings, Error> {
     let mut warnings = Warnings::default();
     let tree = DirTree::confined(path).map_err(|e| Error::from_io(path, e))?;
-    let mut found = false;
+    let (mut found, mut refused) = (false, None);
     for place in PLACES {
         let Ok(entries) = tree.list(place) else {
             continue;
@@ -84,17 +84,23 @@ fn directory(path: &Path, each: &mut Each<'_>) -> Result<Warnings, Error> {
                 continue;
             }
             let read = tree.open_file(&name).and_then(|fd| {
-                let text = BufReader::with_capacity(HEAD, File::from(fd));
-                each(&name, &mut packing::unpack(text)?)
+                let mut text = packing::unpack(BufReader::with_capacity(HEAD, File::from(fd)))?;
+                found = true;
+                each(&name, &mut text)
             });
-            found = true;
             if let Err(error) = read {
                 let warning = Warning::new(WarningCode::Unreadable, error.to_string());
-                warnings.push(warning.in_file(name));
+                warnings.push(warning.in_file(&*name));
+                refused.get_or_insert_with(|| Error::from_io(path.join(name), error));
             }
         }
     }
-    if found { Ok(warnings) } else { Err(none(path)) }
+    match refused {
+        _ if found => Ok(warnings),
+        // Logs that nobody could read are not a directory without reports.
+        Some(error) => Err(error),
+        None => Err(none(path)),
+    }
 }
 
 fn none(path: &Path) -> Error {

@@ -166,7 +166,7 @@ pub(crate) struct Dump {
     #[arg(value_name = "CACHE")]
     pub(crate) patterns: Vec<String>,
     /// Slabs of each cache at most; by default 2, or 16 when caches are named.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "object")]
     pub(crate) slabs: Option<usize>,
     /// A row for each object instead of a map.
     #[arg(long, conflicts_with = "object")]

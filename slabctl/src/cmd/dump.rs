@@ -79,7 +79,7 @@ pub(crate) fn run(context: &Context, args: &cli::Dump) -> anyhow::Result<Status>
         report::write_table(context, &table, &mut out)?;
     }
     out.flush()?;
-    if seen.cut > 0 {
+    if seen.cut > 0 && args.object.is_none() {
         let cut = seen.cut;
         context.note(&format!(
             "note: {cut} slabs are left out (--slabs N shows more)"

@@ -42,6 +42,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     };
     let changes = |s: &&Setting| s.asked.is_some_and(|asked| s.before != Some(asked));
     let asked = settings.iter().any(|s| s.asked.is_some());
+    if let Some(absent) = settings.iter().filter(changes).find(|s| s.before.is_none()) {
+        let (cache, knob) = (&absent.cache, absent.knob.name());
+        let error = format!("{cache}: this kernel does not have {knob}");
+        return Err(Failure::new(Status::Unavailable, error).into());
+    }
     let question: Vec<_> = settings.iter().filter(changes).map(sentence).collect();
     if !question.is_empty() {
         if !ask::go_on(&question.join("\n"), args.yes)? {
@@ -52,10 +57,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
         if let Some(file) = &args.save {
             save(file, settings.iter().filter(changes))?;
         }
+        let mut done = Vec::new();
         for setting in settings.iter().filter(changes) {
             if let Some(value) = setting.asked {
-                let set = setting.dir.set(setting.knob, value);
-                set.map_err(|e| refused(e, setting))?;
+                if let Err(error) = setting.dir.set(setting.knob, value) {
+                    // What was changed before it stays so: say how to undo that.
+                    ways_back(context, &done);
+                    return Err(refused(error, setting).into());
+                }
+                done.push(setting);
             }
         }
     }
@@ -68,16 +78,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
         _ => report::write_table(context, &table(&settings, asked), &mut out)?,
     }
     out.flush()?;
-    for setting in settings.iter().filter(changes) {
+    ways_back(
+        context,
+        &settings.iter().filter(changes).collect::<Vec<_>>(),
+    );
+    Ok(Status::Ok)
+}
+
+/// The commands that put back what was changed.
+fn ways_back(context: &Context, changed: &[&Setting]) {
+    for setting in changed {
         if let Some(before) = setting.before {
-            let knob = setting.knob.name();
-            context.note(&format!(
-                "back: slabctl tune {} {knob}={before}",
-                setting.cache
-            ));
+            let (cache, knob) = (&setting.cache, setting.knob.name());
+            context.note(&format!("back: slabctl tune {cache} {knob}={before}"));
         }
     }
-    Ok(Status::Ok)
 }
 
 /// What will happen, for the person who is asked.

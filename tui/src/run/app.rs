@@ -109,6 +109,7 @@ where
                 self.ended = Some(End::Source(error));
                 Ok(())
             }
+            Event::NoInput(error) => Err(error),
             Event::End(signal) => {
                 self.ended = Some(End::Signal(signal));
                 Ok(())

@@ -26,6 +26,8 @@ pub enum Event {
     Mail,
     /// The source could not be opened, or not be read even once.
     Failed(SourceError),
+    /// Keys can be read no more.
+    NoInput(std::io::Error),
     /// A signal that ends the program.
     End(i32),
     /// A signal to stop until somebody says to go on.

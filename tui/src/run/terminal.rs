@@ -40,8 +40,10 @@ impl Taken {
                 std::process::exit(101);
             }
         }));
+        // Made first, so that what was taken by then is given back if the rest fails.
+        let taken = Self { alternate };
         take(alternate)?;
-        Ok(Self { alternate })
+        Ok(taken)
     }
 
     /// Stops the program until somebody says to go on, with the terminal given back.

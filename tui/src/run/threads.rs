@@ -17,12 +17,17 @@ use crate::press::Press;
 /// Waits for keys, and for changes of the terminal's size.
 pub fn input(events: SyncSender<Event>) -> io::Result<()> {
     Builder::new().name("input".to_owned()).spawn(move || {
-        while let Ok(input) = event::read() {
-            let event = match input {
-                Input::Key(key) => Press::of(&key).map(Event::Press),
-                Input::Paste(text) => Some(Event::Paste(text)),
-                Input::Resize(..) => Some(Event::Resized),
-                _ => None,
+        loop {
+            let event = match event::read() {
+                Ok(Input::Key(key)) => Press::of(&key).map(Event::Press),
+                Ok(Input::Paste(text)) => Some(Event::Paste(text)),
+                Ok(Input::Resize(..)) => Some(Event::Resized),
+                Ok(_) => None,
+                // Without keys nobody could leave.
+                Err(error) => {
+                    let _ = events.send(Event::NoInput(error));
+                    break;
+                }
             };
             if event.is_some_and(|event| events.send(event).is_err()) {
                 break;

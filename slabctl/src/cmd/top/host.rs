@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use collectors::control::{Control, Validated};
 use collectors::model::Cache;
 use tui::host::{Export, Host};
 use tui::msg::Change;
@@ -58,23 +59,21 @@ impl Host for Files {
     }
 
     fn change(&mut self, change: Change, cache: &str) -> Result<String, String> {
-        let name = match change {
-            Change::Validate => "validate",
-            Change::Shrink => "shrink",
-        };
-        if cache.contains('/') || cache.starts_with('.') {
+        let found = Control::of(self.root()).find(cache);
+        let Some(dir) = found.map_err(|e| e.to_string())? else {
             return Err(format!("{cache:?} is no cache of the kernel"));
-        }
-        let path = self.root().join("sys/kernel/slab").join(cache).join(name);
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .map_err(|e| format!("{}: {e}", path.display()))?;
-        file.write_all(b"1\n")
-            .map_err(|e| format!("{}: {e}", path.display()))?;
-        Ok(format!(
-            "{cache}: {name} done; findings are in the kernel log"
-        ))
+        };
+        let said = match change {
+            Change::Shrink => dir.shrink().map(|()| "shrunk"),
+            Change::Validate => dir.validate().map(|validated| match validated {
+                Validated::Done => "validated; what was found is in the kernel's log",
+                Validated::NotDebugged => {
+                    "not validated: the kernel checks only caches with debug options"
+                }
+            }),
+        };
+        said.map(|said| format!("{cache}: {said}"))
+            .map_err(|e| e.to_string())
     }
 }
 

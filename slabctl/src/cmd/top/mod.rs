@@ -126,8 +126,7 @@ fn shape(args: &Top, list: &mut List) -> Result<(), Failure> {
             "" => Filter::all(),
             text => Filter::parse(text)?,
         });
-        let typed = format!("{} {typed}", args.patterns.join(" "));
-        typed.trim().clone_into(&mut list.filter_text);
+        list.filter_text = one_filter(&args.patterns, typed);
     }
     let column = |name: &str| tui::menu::column(name).map_err(Failure::usage);
     if let Some(name) = &args.sort {
@@ -140,6 +139,15 @@ fn shape(args: &Top, list: &mut List) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The patterns, any of which may hold, and the expression, as one text of the filter language.
+fn one_filter(patterns: &[String], expression: &str) -> String {
+    let patterns = patterns.join(" or ");
+    match (&*patterns, expression) {
+        (all, "") | ("", all) => all.to_owned(),
+        (patterns, expression) => format!("({patterns}) and ({expression})"),
+    }
+}
+
 fn screen(args: &Top) -> Result<usize, Failure> {
     let Some(name) = &args.screen else {
         return Ok(0);
@@ -149,4 +157,23 @@ fn screen(args: &Top) -> Result<usize, Failure> {
         Failure::usage(format!("no screen {name:?}"))
             .hint(format!("there are {}", names.join(", ")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_typed_is_one_filter_that_means_the_same() {
+        let text = |patterns: &[&str], expression: &str| {
+            let patterns: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
+            let text = one_filter(&patterns, expression);
+            assert!(Filter::parse(&text).is_ok(), "{text}");
+            text
+        };
+        assert_eq!(text(&["kmalloc-*", "dentry"], ""), "kmalloc-* or dentry");
+        assert_eq!(text(&[], "size>1M or part>9"), "size>1M or part>9");
+        let both = text(&["a*", "b*"], "size>1M or part>9");
+        assert_eq!(both, "(a* or b*) and (size>1M or part>9)");
+    }
 }
