@@ -3,7 +3,7 @@
 #   stress   stamped objects, each size and policy
 #   storm    everything at once, each policy and set of debug flags
 #   debug    classes with all flags under load
-#   fork     forks while threads use all caches (known to fail now and then: a child that hangs)
+#   fork     forks while threads use all caches
 #   shuttle  the whole engine under random schedules
 # SECONDS is the time for each part of the first three (20, 85 and 5 parts; default 10 seconds);
 # of the last it is the thousands of schedules for each model, policy and kind of scheduler.

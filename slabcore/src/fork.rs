@@ -1,6 +1,6 @@
 //! Fork: the child may use every engine at once, whatever other threads were doing.
 //!
-//! Handlers of `pthread_atfork`, registered with the first slot or engine:
+//! Handlers of `pthread_atfork`, registered with the first engine:
 //! * before: no thread exits, validates or makes an engine (registry); threads
 //!   at the entry of slow paths wait, those inside are waited for, but not for
 //!   long, since they may wait for something that the forking thread has; then
@@ -10,8 +10,8 @@
 //!
 //! In the child the other threads are gone at some instruction each. What they
 //! wrote before it is there, in their order (x86-64; the system copies pages
-//! while they are write-protected). So for each of their slots the child asks
-//! [`INSIDE`]: outside of slow paths a row changes by one store that comes last
+//! while they are write-protected). So for each of their slots the handler, while
+//! it is the child's only thread, asks [`INSIDE`]: outside of slow paths a row changes by one store that comes last
 //! (the array's count, the list's head), so it is whole, and is flushed as if the
 //! thread had ended. A slot caught inside a slow path is **lost**: its rows may be
 //! torn, nobody looks at them again, and its slot is not used again. What it held,
@@ -21,13 +21,16 @@
 //!
 //! The flush waits for the child's first slow path, so that a child that runs
 //! another program at once copies nothing. Not for `vfork`, or `clone` called
-//! directly, which run no handlers. A run that is being given back to the system
+//! directly, which run no handlers. A child cannot rely on `std::thread` if other
+//! threads began or ended at the fork: Rust's own list of threads has a lock that
+//! nobody resets. A run that is being given back to the system
 //! by another thread is not found again in the child.
 
 use crate::core::CacheCore;
 use crate::engine::{self, EngineCore};
 use crate::slot::{self, MAX_SLOTS};
-use crate::sync::{AtomicU32, Lock, Ordering, Ordering::Relaxed};
+use crate::sync::{AtomicU32, AtomicU64, Lock, Ordering, Ordering::Relaxed};
+use std::ptr;
 use std::sync::atomic::compiler_fence;
 use std::time::Duration;
 
@@ -46,6 +49,11 @@ const WAITS: u32 = 400;
 
 /// Marks a lost slot.
 const LOST: u32 = u32::MAX;
+
+/// Slots, a bit each, of threads that a child does not have and whose rows are whole: they
+/// wait to be flushed. Set by the child's only thread.
+static GONE: [AtomicU64; MAX_SLOTS as usize / 64] =
+    [const { AtomicU64::new(0) }; MAX_SLOTS as usize / 64];
 
 /// Slow paths of a thread from one look at the time to the next.
 const LOOK_AT_TIME: u32 = 64;
@@ -155,12 +163,12 @@ fn keep_outer_locks() {
         let Some(held) = outer_locks().position(|lock| !lock.try_keep()) else {
             return;
         };
-        outer_locks().take(held).for_each(Lock::release);
+        release_outer(held);
         std::thread::sleep(WAIT);
     }
 }
 
-/// Caches come and go under their table's lock, which is before them here.
+/// Caches come under their table's lock, which is before them here, and go under the registry's.
 fn outer_locks() -> impl Iterator<Item = &'static Lock> {
     engine::registered().flat_map(|engine| {
         let shared = engine.caches().map(|cache| &cache.shared);
@@ -177,9 +185,7 @@ fn each_lock(own: Option<u32>, each: impl Fn(&Lock)) {
     for engine in engine::registered() {
         for cache in engine.caches() {
             // Others' wake queues: the child resets them.
-            if let Some(own) = own
-                && cache.row(own).cap.load(Relaxed) != 0
-            {
+            if let Some(own) = own {
                 each(cache.row(own).queue.0.lock());
             }
             for part in &cache.nodes {
@@ -187,6 +193,12 @@ fn each_lock(own: Option<u32>, each: impl Fn(&Lock)) {
                 each(part.barn.lock());
             }
             each(&cache.pool_lock);
+            if let Some(lock) = cache.hooks.and_then(|hooks| hooks.lock()) {
+                each(lock);
+            }
+        }
+        if let Some(pool) = engine.guarded {
+            each(pool.lock());
         }
         each(&engine.pages.lock);
         each(engine.meta_lock());
@@ -195,8 +207,22 @@ fn each_lock(own: Option<u32>, each: impl Fn(&Lock)) {
 
 fn release_all() {
     each_lock(slot::own(), Lock::release);
-    outer_locks().for_each(Lock::release);
+    release_outer(usize::MAX);
     slot::lock().release();
+}
+
+/// Releases the first `n` outer locks; tables last, since caches come while a table is free,
+/// which would move what is behind.
+fn release_outer(n: usize) {
+    let is_table = |lock: &&'static Lock| {
+        engine::registered().any(|it| ptr::eq(&raw const it.table_lock, *lock))
+    };
+    let tables = outer_locks().take(n).filter(is_table).count();
+    let shared = outer_locks().take(n).filter(|lock| !is_table(lock));
+    shared.for_each(Lock::release);
+    engine::registered()
+        .take(tables)
+        .for_each(|it| it.table_lock.release());
 }
 
 extern "C" fn in_parent() {
@@ -206,9 +232,29 @@ extern "C" fn in_parent() {
 }
 
 extern "C" fn in_child() {
+    take_stock();
     release_all();
     STATE.store(CHILD, Ordering::SeqCst);
     engine::registry_lock().release();
+}
+
+/// Tells the slots of threads that the child does not have: to be flushed, or lost. The
+/// calling thread is the only one.
+fn take_stock() {
+    let own = slot::own();
+    for slot in slot::dealt().filter(|slot| Some(*slot) != own && !is_lost(*slot)) {
+        if inside(slot).load(Relaxed) == 0 && cfg!(target_arch = "x86_64") {
+            let word = &GONE[slot as usize / 64 % GONE.len()];
+            word.store(word.load(Relaxed) | 1 << (slot % 64), Relaxed);
+        } else {
+            inside(slot).store(LOST, Relaxed);
+        }
+    }
+    // Whoever held one of these is gone; slots that are lost or free have queues, too.
+    for cache in caches() {
+        let others = (slot::SHARED..slot::used()).filter(|slot| Some(*slot) != own);
+        others.for_each(|slot| cache.row(slot).queue.0.lock().reset());
+    }
 }
 
 /// Flushes the slots of threads that are gone, in a child. The registry lock is held.
@@ -218,14 +264,11 @@ pub(crate) fn recover_held() {
     }
     // Allocations of this thread meanwhile must not come here again.
     STATE.store(CALM, Ordering::SeqCst);
-    let own = slot::own();
-    for slot in slot::dealt().filter(|slot| Some(*slot) != own && !is_lost(*slot)) {
-        let whole = inside(slot).load(Relaxed) == 0 && cfg!(target_arch = "x86_64");
-        if !whole {
-            inside(slot).store(LOST, Relaxed);
-        }
-        caches().for_each(|cache| cache.row(slot).queue.0.lock().reset());
-        if whole {
+    for (at, word) in GONE.iter().enumerate() {
+        let mut bits = word.swap(0, Ordering::AcqRel);
+        while bits != 0 {
+            let slot = at as u32 * 64 + bits.trailing_zeros();
+            bits &= bits - 1;
             engine::flush_slot_held(slot);
             slot::release(slot);
         }

@@ -124,6 +124,11 @@ fn canary(at: usize) -> u8 {
 }
 
 impl Pool {
+    /// The lock, for `fork`.
+    pub fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
     /// A pool in new memory; `None` when the system refuses.
     pub fn make(every: u32) -> Option<&'static Self> {
         let page = sys::page_size();

@@ -10,6 +10,7 @@ use crate::debug::layout::ObjectLayout;
 use crate::debug::operation::Operation;
 use crate::dump::Tracks;
 use crate::finding::{Fault, Finding};
+use crate::sync::Lock;
 
 /// A slab of a debug cache, under the node's lock.
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +136,11 @@ pub trait DebugHooks: Sync + std::fmt::Debug {
     }
     /// Who allocated and freed an object; `None` if that is not kept.
     fn tracks(&self, _object: &ObjectRef) -> Option<Tracks> {
+        None
+    }
+    /// A lock of its own that operations take, which a fork must find free.
+    #[doc(hidden)]
+    fn lock(&self) -> Option<&Lock> {
         None
     }
     /// Reports so far, and objects in quarantine.

@@ -17,9 +17,13 @@ use crate::dump::Tracks;
 use crate::finding::{Fault, Finding};
 use crate::hooks::{DebugHooks, Misplaced, ObjectRef, SlabRef, Verdict};
 use crate::slab::NONE;
-use crate::sync::Ordering::Relaxed;
+use crate::sync::{Lock, Ordering::Relaxed};
 
 impl DebugHooks for DebugCache {
+    fn lock(&self) -> Option<&Lock> {
+        Some(self.quarantine.lock())
+    }
+
     fn slot_bytes(&self, _: usize, _: usize) -> usize {
         self.layout.slab_size()
     }

@@ -38,6 +38,11 @@ impl Quarantine {
         }
     }
 
+    /// The lock, for `fork`.
+    pub(crate) const fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
     /// How many objects.
     pub fn count(&self) -> u64 {
         self.count.load(Relaxed)

@@ -5,6 +5,7 @@
 
 use super::{Holder, State};
 use crate::core::{CacheCore, Path};
+use crate::fork;
 use crate::policy::Policy;
 use crate::row::{Row, Stamp};
 use crate::slab::{NIL, Table};
@@ -60,6 +61,11 @@ fn push<T>(to: &mut Vec<T>, value: T) -> bool {
     room
 }
 
+/// Slots whose rows can be read: not those that a fork left torn.
+fn slots() -> impl Iterator<Item = u32> {
+    (slot::SHARED..slot::used()).filter(|slot| !fork::is_lost(*slot))
+}
+
 impl Marks {
     /// Takes room, with some to spare. No lock is held.
     pub fn reserve(&mut self, wanted: Wanted) {
@@ -81,7 +87,7 @@ impl Marks {
         self.stamps.clear();
         self.complete = true;
         let mut room = true;
-        for slot in slot::SHARED..slot::used() {
+        for slot in slots() {
             let row = core.row(slot);
             let Some(stamp) = row.stamp() else {
                 self.complete = false;
@@ -150,7 +156,7 @@ impl Marks {
         // Threads may have come since; most have nothing to do with this cache.
         let then = self.stamps.iter().copied();
         let mut then = then.chain(std::iter::repeat(Stamp::UNUSED));
-        let mut now = (slot::SHARED..slot::used()).map(|slot| core.row(slot).stamp());
+        let mut now = slots().map(|slot| core.row(slot).stamp());
         self.complete && now.all(|now| now == then.next())
     }
 
