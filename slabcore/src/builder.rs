@@ -4,11 +4,12 @@
 //! and `set_min_partial` of Linux 6.12; array capacities of Linux 7.0.
 
 use crate::cache::Cache;
+use crate::config::Error;
 use crate::core::{CacheCore, NodePart, Path};
 use crate::debug::cache::DebugCache;
 use crate::debug::flags::{DebugFlags, DebugOptions};
 use crate::debug::layout::LayoutSpec;
-use crate::engine::{Engine, Error, MAX_CACHES};
+use crate::engine::{Engine, MAX_CACHES};
 use crate::guarded;
 use crate::harden::{self, Hard};
 use crate::hooks::DebugHooks;

@@ -2,7 +2,8 @@
 
 use crate::builder::CacheBuilder;
 use crate::cache::Cache;
-use crate::engine::{Engine, Error};
+use crate::config::Error;
+use crate::engine::Engine;
 use crate::policy::Policy;
 use std::alloc::Layout;
 use std::ptr::NonNull;

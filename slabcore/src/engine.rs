@@ -5,12 +5,12 @@
 //! lock comes last, below a debug cache's quarantine. `fork` takes all of them in this
 //! order. Nothing is allocated from the global allocator.
 
+use crate::config::{EngineConfig, Error};
 use crate::core::{CacheCore, Cx, MAX_NODES};
-use crate::debug::operation::{OnFault, Report};
 use crate::fork;
 use crate::guarded::Pool;
-use crate::pages::{Decommit, Pages, state, unpack};
-use crate::policy::{self, Policy};
+use crate::pages::{Pages, state, unpack};
+use crate::policy;
 use crate::slab::{NIL, Table};
 use crate::slot;
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Lock, Ordering, Ordering::Relaxed};
@@ -19,97 +19,6 @@ use crate::sys;
 /// Caches of one engine at most.
 pub const MAX_CACHES: u32 = 1024;
 const META_CHUNK: usize = 256 << 10;
-
-/// How an engine is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-pub struct EngineConfig {
-    /// Bytes of addresses to reserve at first; less is taken when the system refuses,
-    /// and more when they are used up.
-    pub reserve: usize,
-    /// Bytes that may be in use at a time.
-    pub limit: u64,
-    /// Simulated NUMA nodes, 1 to 8; slots are dealt out in turn.
-    pub nodes: usize,
-    /// When freed memory goes back.
-    pub decommit: Decommit,
-    /// Whether to ask the system for huge pages: fewer misses in its tables, more memory.
-    pub huge_pages: bool,
-    /// Policy of caches that do not name one.
-    pub policy: Policy,
-    /// Whether caches that do not say may share slabs with others of like kind.
-    pub merge: bool,
-    /// Processors that the slab order counts; 0 asks the system.
-    pub cpus: u32,
-    /// Debugging of caches that do not say, in the syntax of the kernel's `slab_debug`.
-    pub debug: Option<&'static str>,
-    /// Allocations until one fails in a debug cache with the flag `A`; 0 is never.
-    pub fail_every: u32,
-    /// Whether caches that do not say harden their free lists.
-    pub harden_freelist: bool,
-    /// Whether caches that do not say hand a new slab's objects out in random order.
-    pub randomise_freelist: bool,
-    /// Allocations of a cache until one goes to a page of its own between inaccessible ones;
-    /// 0 is never. Caches have no inlined fast path then.
-    pub sample_every: u32,
-    /// Where reports go.
-    pub report: Report,
-    /// What happens after a report.
-    pub on_fault: OnFault,
-}
-
-impl Default for EngineConfig {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl EngineConfig {
-    /// 64 GiB of addresses, no limit, one node, memory back after a second.
-    pub const fn new() -> Self {
-        Self {
-            reserve: 64 << 30,
-            limit: u64::MAX,
-            nodes: 1,
-            decommit: Decommit::AfterMs(1000),
-            huge_pages: false,
-            policy: Policy::Hybrid,
-            merge: false,
-            cpus: 0,
-            debug: None,
-            fail_every: 0,
-            harden_freelist: false,
-            randomise_freelist: false,
-            sample_every: 0,
-            report: Report::Stderr,
-            on_fault: OnFault::Quarantine,
-        }
-    }
-}
-
-/// Why an engine or a cache could not be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Error {
-    /// The system gave no addresses or no memory.
-    NoMemory,
-    /// The table of caches is full.
-    TooManyCaches,
-    /// No slab can hold an object of this size and alignment.
-    BadLayout,
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::NoMemory => "the system gave no memory",
-            Self::TooManyCaches => "the engine's table of caches is full",
-            Self::BadLayout => "no slab can hold an object of this size and alignment",
-        })
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// An engine, as its handles and caches share it.
 #[derive(Debug)]
@@ -345,17 +254,7 @@ pub(crate) fn flush_slot_held(slot: u32) {
 /// For handlers of signals, which may interrupt whoever holds the lock.
 pub(crate) fn find(test: impl Fn(&EngineCore) -> bool) -> Option<&'static EngineCore> {
     let _held = (0..1 << 20).find_map(|_| REGISTRY.lock.try_lock())?;
-    let mut at = REGISTRY.first.load(Relaxed);
-    while at != 0 {
-        // SAFETY: registered engines are mapped; the registry lock is held. The caller's access is
-        // to memory of the engine, which so is not released.
-        let engine = unsafe { &*(at as *const EngineCore) };
-        if test(engine) {
-            return Some(engine);
-        }
-        at = engine.next.load(Relaxed);
-    }
-    None
+    registered().find(|engine| test(engine))
 }
 
 /// Runs `work` while no slot is being flushed and no engine comes or goes.

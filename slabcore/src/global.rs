@@ -4,7 +4,8 @@
 //! from mapped memory only, and threads without a slot share one.
 
 use crate::classes::{Kmalloc, SIZES, class_of_layout};
-use crate::engine::{Engine, EngineConfig};
+use crate::config::EngineConfig;
+use crate::engine::Engine;
 use crate::sync::Ordering;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::{NonNull, null_mut};

@@ -61,6 +61,8 @@ mod cache;
 #[cfg(not(loom))]
 pub mod classes;
 #[cfg(not(loom))]
+mod config;
+#[cfg(not(loom))]
 mod core;
 #[cfg(not(loom))]
 pub mod debug;
@@ -113,11 +115,12 @@ pub mod validate;
 pub use self::{
     builder::CacheBuilder,
     cache::{Cache, Leak},
+    config::{EngineConfig, Error},
     debug::{
         flags::DebugFlags,
         operation::{OnFault, Report},
     },
-    engine::{Address, Engine, EngineConfig, Error},
+    engine::{Address, Engine},
     global::SlabAlloc,
     large::Large,
     pages::Decommit,

@@ -2,7 +2,8 @@
 
 use crate::builder::CacheBuilder;
 use crate::cache::{Cache, Leak};
-use crate::engine::{Engine, Error};
+use crate::config::Error;
+use crate::engine::Engine;
 use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
