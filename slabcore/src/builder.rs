@@ -111,7 +111,8 @@ impl<'a> CacheBuilder<'a> {
     }
 
     /// Called once for each new object. Users must free objects in the state in which
-    /// the constructor leaves them. It must not use the cache itself.
+    /// the constructor leaves them. It must not use the cache itself, nor make engines, end
+    /// caches or validate: it may run with a lock held that a fork waits for.
     #[must_use]
     pub const fn ctor(mut self, ctor: fn(*mut u8)) -> Self {
         self.ctor = Some(ctor);

@@ -79,7 +79,8 @@ impl SlowPath {
     pub fn enter(slot: u32) -> Self {
         let depth = inside(slot).load(Relaxed);
         inside(slot).store(depth + 1, Relaxed);
-        // Nothing of the slow path is written before. On x86-64 that costs nothing.
+        // Nothing of the slow path is written before. On x86-64 that costs nothing. A thread that
+        // forks may not see it at once and not wait; the child sees it, and the slot is lost.
         compiler_fence(Ordering::SeqCst);
         if STATE.load(Relaxed) != CALM {
             return Self::enter_later(slot, depth);
