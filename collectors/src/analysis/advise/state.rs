@@ -225,7 +225,7 @@ impl<'s> Look<'s> {
         let partial = cache.partial()?.map(Slabs::get);
         let min_partial = cache.get(Quantity::MinPartial)?;
         let nodes = match cache.nodes.len() {
-            0 => u64::from(self.snapshot.system.nodes.unwrap_or(1)),
+            0 => u64::from(self.snapshot.system.nodes?),
             n => n as u64,
         };
         let kept = min_partial.value.max(1).checked_mul(nodes.max(1))?;

@@ -89,6 +89,26 @@ fn holes_are_told_with_how_sparse_the_lists_are() {
 }
 
 #[test]
+fn a_long_list_is_told_only_where_the_nodes_are_known() {
+    // Of 10,000 slabs 9,000 are partial, and nearly full.
+    let long = || {
+        let made = sysfs(10_000, 310_000, 9_000, 278_000);
+        snapshot(vec![
+            made.with(crate::model::Layer::Sysfs, &[(Quantity::MinPartial, 5)]),
+        ])
+    };
+    let told =
+        |of: &Snapshot| rules(&of_snapshot(of, LIMITS)).contains(&(Rule::PartialList, Some("x")));
+    assert!(
+        !told(&long()),
+        "each node keeps some, and how many nodes is not known"
+    );
+    let mut known = long();
+    known.system.nodes = Some(2);
+    assert!(told(&known));
+}
+
+#[test]
 fn a_slot_larger_than_its_class_is_debugging() {
     // A grep of a slabinfo: no flags, and slots of 3072 bytes for kmalloc-1k.
     let debugged = cache(
