@@ -42,6 +42,7 @@ pub(crate) fn snapshot(mut caches: Vec<Cache>) -> Snapshot {
             detail: "/".to_owned(),
             taken_at: Some(jiff::Timestamp::UNIX_EPOCH),
             layers: Vec::new(),
+            carried: None,
         },
         system: System {
             hostname: Some("testhost".to_owned()),

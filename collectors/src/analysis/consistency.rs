@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use crate::model::{Cache, Flag, Objects, Quantity, Snapshot, Warning, WarningCode, Warnings};
 use crate::units::{Scale, size};
 
-use super::Usage;
 use super::groups::kmalloc_class;
+use super::usage::fallback_deficit;
 
 /// How many caches are named for one kind of finding; the rest are counted.
 const NAMED: usize = 20;
@@ -138,7 +138,7 @@ pub struct FallbackSlabs {
 impl FallbackSlabs {
     /// Explains the deficit of `cache` on a machine with pages of `page_size` bytes.
     pub fn of(cache: &Cache, page_size: u64) -> Option<Self> {
-        let deficit = Usage::of(cache, page_size).fallback_deficit?.get();
+        let deficit = fallback_deficit(cache)?.get();
         let slot = cache.slab_size()?.value.get();
         let per_slab = cache.objs_per_slab()?.value.get();
         let slab_bytes = cache.pages_per_slab()?.checked_mul(page_size)?;
@@ -161,9 +161,7 @@ impl FallbackSlabs {
 }
 
 fn fallback(cache: &Cache, page_size: u64) -> Option<String> {
-    let deficit = Usage::of(cache, page_size)
-        .fallback_deficit
-        .filter(|d| *d > Objects(0))?;
+    let deficit = fallback_deficit(cache).filter(|d| *d > Objects(0))?;
     let (slabs, each) = (cache.slabs()?.value, cache.objs_per_slab()?.value);
     let total = cache.total_objects()?.value;
     let start = format!(

@@ -91,7 +91,8 @@ fn object_use(cache: &Cache) -> Option<Approx<f64>> {
     )
 }
 
-fn fallback_deficit(cache: &Cache) -> Option<Objects> {
+/// See [`Usage::fallback_deficit`].
+pub(super) fn fallback_deficit(cache: &Cache) -> Option<Objects> {
     let slabs = cache.slabs()?;
     let total = cache.total_objects()?;
     let per_slab = cache.objs_per_slab()?;

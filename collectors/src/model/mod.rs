@@ -30,6 +30,6 @@ pub use layer::{Layer, LayerSet};
 pub use parts::{CpuPart, NodePart, Occupancy};
 pub use quantity::{Quantity, QuantitySet, Unit};
 pub use sites::{CallSite, SiteKind};
-pub use snapshot::{LayerReport, Origin, OriginKind, Snapshot};
+pub use snapshot::{Carried, LayerReport, Origin, OriginKind, Snapshot};
 pub use system::{Allocator, Era, FreeBlocks, MemInfo, Pressure, Stall, System};
 pub use warning::{Warning, WarningCode, Warnings};

@@ -1,5 +1,7 @@
 //! All caches at one moment, with where the figures came from.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::{Cache, Layer, QuantitySet, System, Warnings};
@@ -50,6 +52,18 @@ pub struct Origin {
     pub taken_at: Option<Timestamp>,
     /// The layers that gave figures, best first.
     pub layers: Vec<LayerReport>,
+    /// Figures from an earlier sample, if there are any among them.
+    pub carried: Option<Carried>,
+}
+
+/// Caches of which attribute files were not read again, since their rows in
+/// /proc/slabinfo had not changed (`Demand::unchanged_for`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carried {
+    /// How many caches.
+    pub caches: u64,
+    /// How old what was not read again is at most.
+    pub at_most: Duration,
 }
 
 impl Origin {
@@ -60,6 +74,7 @@ impl Origin {
             detail: detail.into(),
             taken_at: None,
             layers: Vec::new(),
+            carried: None,
         }
     }
 }

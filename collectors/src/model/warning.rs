@@ -148,6 +148,11 @@ impl Warnings {
         self.list.iter()
     }
 
+    /// How many there were, kept or not.
+    pub fn count(&self) -> u64 {
+        self.list.len() as u64 + self.suppressed
+    }
+
     /// Warnings that were counted but not kept.
     pub const fn suppressed(&self) -> u64 {
         self.suppressed

@@ -1,5 +1,7 @@
 //! What a front end needs, so that a live source reads no more than that.
 
+use std::time::Duration;
+
 use crate::model::{Flag, Quantity, QuantitySet};
 
 /// The figures a caller will use.
@@ -44,6 +46,10 @@ pub struct Demand {
     /// Partial slabs above which `objects` is not read but taken from
     /// /proc/slabinfo and marked as an estimate.
     pub walk_limit: u64,
+    /// For how long the figures of a cache whose row in /proc/slabinfo stays the
+    /// same are taken from an earlier sample of this source; zero: not at all.
+    /// Not of the cache in focus, and not where counters are wanted.
+    pub unchanged_for: Duration,
     /// Only caches for which this holds are read in detail; `None` is all.
     /// Names and aliases are matched by the caller's filter later all the same.
     pub only: Option<Vec<String>>,
@@ -73,6 +79,7 @@ impl Demand {
             skip_empty: false,
             exact: false,
             walk_limit: Self::WALK_LIMIT,
+            unchanged_for: Duration::ZERO,
             only: None,
             focus: None,
         }
@@ -95,6 +102,7 @@ impl Demand {
             skip_empty: false,
             exact: false,
             walk_limit: Self::WALK_LIMIT,
+            unchanged_for: Duration::ZERO,
             only: None,
             focus: None,
         }

@@ -25,6 +25,7 @@ pub(super) fn snapshot() -> Snapshot {
             detail: "host.tar.gz".to_owned(),
             taken_at: "2026-01-31T12:00:00Z".parse().ok(),
             layers: Vec::new(),
+            carried: None,
         },
         system: system(),
         caches: vec![full(), sparse(1, 7), sparse(2, 9)],

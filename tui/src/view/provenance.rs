@@ -24,6 +24,14 @@ fn line(model: &Model) -> Line {
         return Line::new();
     };
     let mut text = format!("from {}", sources(shown));
+    if let Some(carried) = shown.snapshot.origin.carried {
+        let _ = write!(
+            text,
+            "; lists of {} unmoved caches up to {} s old",
+            carried.caches,
+            carried.at_most.as_secs()
+        );
+    }
     if model.screen().name == super::overview::SCREEN.name {
         let missing = missing(&model.list.columns, shown);
         if !missing.is_empty() {

@@ -38,6 +38,7 @@ pub(super) fn snapshot(engine: &EngineSnapshot, detail: String, ended: bool) -> 
             detail,
             taken_at: Some(Timestamp::now()),
             layers: Vec::new(),
+            carried: None,
         },
         system: system(engine),
         caches: caches.map(|(of, id)| cache(of, CacheId(id))).collect(),

@@ -1,11 +1,10 @@
 //! Brings directories and rows together into caches, each read with no more
 //! files than the demand needs.
 
-use std::collections::HashMap;
-
 use super::SLABINFO;
 use super::entries::CacheDir;
-use super::join::{Match, Rows};
+use super::join::{Joined, Match, Rows, join};
+use super::memory::{self, Memory};
 use super::reader::{self, Outcome, Plan, Reader};
 use crate::model::{Cache, Layer, Quantity, QuantitySet, Warning, WarningCode, Warnings};
 use crate::source::Demand;
@@ -27,18 +26,24 @@ pub(super) struct Gathered {
     pub(super) caches: Vec<Cache>,
     /// Directories of which every file was refused.
     pub(super) denied: usize,
+    /// Caches taken from an earlier sample, since their rows are the same.
+    pub(super) carried: u64,
 }
 
 /// Keeps what answers to one of the names: the directories, which are
 /// returned, and the rows.
-pub(super) fn choose(only: &[String], dirs: &[CacheDir], rows: &mut Vec<Cache>) -> Vec<CacheDir> {
-    let wanted = |dir: &&CacheDir| only.iter().any(|name| dir.answers_to(name));
-    let dirs: Vec<CacheDir> = dirs.iter().filter(wanted).cloned().collect();
+pub(super) fn choose(only: &[String], all: &[Joined], rows: &mut Vec<Cache>) -> Vec<Joined> {
+    let dirs: Vec<CacheDir> = all
+        .iter()
+        .map(|joined| &joined.dir)
+        .filter(|dir| only.iter().any(|name| dir.answers_to(name)))
+        .cloned()
+        .collect();
     rows.retain(|row| {
         only.iter().any(|name| **name == *row.name)
             || dirs.iter().any(|dir| dir.answers_to(&row.name))
     });
-    dirs
+    join(dirs, rows)
 }
 
 /// Caches while they are read one by one.
@@ -50,12 +55,12 @@ pub(super) struct Gathering<'a> {
     /// The totals of a machine with one node are that node's figures.
     one_node: bool,
     rows: Rows,
-    /// What does not change between samples, by directory name.
-    known: &'a mut HashMap<String, Cache>,
+    memory: &'a mut Memory,
     warnings: &'a mut Warnings,
     placed: Vec<(usize, Cache)>,
     denied: usize,
     moved: usize,
+    carried: u64,
 }
 
 impl<'a> Gathering<'a> {
@@ -65,7 +70,7 @@ impl<'a> Gathering<'a> {
         live: bool,
         nodes: Option<u32>,
         rows: Vec<Cache>,
-        known: &'a mut HashMap<String, Cache>,
+        memory: &'a mut Memory,
         warnings: &'a mut Warnings,
     ) -> Self {
         Self {
@@ -74,11 +79,12 @@ impl<'a> Gathering<'a> {
             live,
             one_node: nodes == Some(1),
             rows: Rows::new(rows),
-            known,
+            memory,
             warnings,
             placed: Vec::new(),
             denied: 0,
             moved: 0,
+            carried: 0,
         }
     }
 
@@ -91,42 +97,52 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Reads one directory and joins it with its row; `more` adds what is not
-    /// an attribute.
+    /// Reads the directory with this number and joins it with its row; `more`
+    /// adds what is not an attribute.
     pub(super) fn directory(
         &mut self,
         reader: &mut Reader<'_>,
-        dir: &CacheDir,
+        (number, joined): (usize, &Joined),
         base: &str,
         more: impl FnOnce(&mut Cache, &mut Warnings),
     ) {
-        let found = self.rows.find(dir);
+        let Joined { dir, row: found } = joined;
         let focus = self.demand.focus.as_deref();
         let demand = match self.in_focus {
             Some(all) if focus.is_some_and(|name| dir.answers_to(name)) => all,
             _ => self.demand,
         };
-        let given = self.given(&found, demand);
+        if let Some((place, mut cache)) = self.carried(number, found, demand) {
+            more(&mut cache, self.warnings);
+            self.placed.push((place, cache));
+            return;
+        }
+        let given = self.given(found, demand);
         let plan = Plan {
             demand,
             given,
             live: self.live,
         };
+        let said = self.warnings.count();
         let mut cache = reader::blank(dir);
-        if let (false, Match::One(row)) = (given.is_empty(), &found)
+        if let (false, Match::One(row)) = (given.is_empty(), found)
             && let Some(row) = self.rows.get(*row)
         {
             take_from_row(&mut cache, row);
         }
-        let outcome = read_with_memory(self.known, reader, dir, &mut cache, plan, self.warnings);
+        let outcome = self
+            .memory
+            .read(reader, dir, &mut cache, plan, self.warnings);
         self.count(&outcome, dir, base);
         let unread = matches!(outcome, Outcome::Denied | Outcome::Vanished);
+        let alone = matches!(found, Match::One(_));
         let row = match found {
-            Match::One(row) => Some(row),
-            Match::Several(list) => self.rows.choose(&list, &cache),
+            Match::One(row) => Some(*row),
+            Match::Several(list) => self.rows.choose(list, &cache),
             Match::None => None,
         };
         let row = row.and_then(|i| Some((i, self.rows.take(i)?)));
+        let state = row.as_ref().map(|(_, row)| memory::state(row));
         let place = match row {
             Some((place, row)) => {
                 self.moved += usize::from(!self.live && differs(&cache, &row));
@@ -139,8 +155,28 @@ impl<'a> Gathering<'a> {
             None => usize::MAX,
         };
         reader::settle(&mut cache, plan, self.warnings);
+        // What is odd about a cache is told with every sample, so it is read with every one.
+        if let Some(state) =
+            state.filter(|_| self.live && alone && !unread && said == self.warnings.count())
+        {
+            self.memory.keep(number, state, &cache, demand);
+        }
         more(&mut cache, self.warnings);
         self.placed.push((place, cache));
+    }
+
+    /// The cache as an earlier sample read it, if that may stand, and its row's place.
+    fn carried(&mut self, number: usize, found: &Match, demand: &Demand) -> Option<(usize, Cache)> {
+        let Match::One(place) = *found else {
+            return None;
+        };
+        let cache = self
+            .memory
+            .recent(number, self.rows.get(place)?, demand)?
+            .clone();
+        self.rows.take(place);
+        self.carried += 1;
+        Some((place, cache))
     }
 
     fn count(&mut self, outcome: &Outcome, dir: &CacheDir, base: &str) {
@@ -177,50 +213,9 @@ impl<'a> Gathering<'a> {
         Gathered {
             caches: self.placed.into_iter().map(|(_, cache)| cache).collect(),
             denied: self.denied,
+            carried: self.carried,
         }
     }
-}
-
-/// Reads a cache, with what is known of it from an earlier sample.
-fn read_with_memory(
-    known: &mut HashMap<String, Cache>,
-    reader: &mut Reader<'_>,
-    dir: &CacheDir,
-    cache: &mut Cache,
-    plan: Plan<'_>,
-    warnings: &mut Warnings,
-) -> Outcome {
-    // Within one process the live kernel's fixed attributes are read once.
-    let before = known
-        .get(&dir.id)
-        .filter(|before| plan.live && same_cache(before, cache));
-    let outcome = match before {
-        Some(before) => {
-            let rest = reader::without_known(plan.demand, before);
-            let plan = Plan {
-                demand: &rest,
-                ..plan
-            };
-            let outcome = reader.read(dir, cache, plan, warnings);
-            cache.fill_from(before.clone());
-            outcome
-        }
-        None => reader.read(dir, cache, plan, warnings),
-    };
-    if plan.live && outcome == Outcome::Read {
-        known.insert(dir.id.clone(), reader::fixed_part(cache));
-    }
-    outcome
-}
-
-/// A cache may have been destroyed and made anew under the same name.
-fn same_cache(before: &Cache, now: &Cache) -> bool {
-    [Quantity::SlabSize, Quantity::ObjsPerSlab]
-        .into_iter()
-        .all(|q| match (before.get(q), now.get(q)) {
-            (Some(a), Some(b)) => a == b,
-            _ => true,
-        })
 }
 
 /// Copies the figures a live sample need not read again from sysfs.

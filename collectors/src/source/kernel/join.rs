@@ -9,14 +9,15 @@ use std::collections::HashMap;
 use super::entries::CacheDir;
 use crate::model::{Cache, Quantity};
 
-/// Rows by name, each to be taken once.
-pub(super) struct Rows {
-    rows: Vec<Option<Cache>>,
-    by_name: HashMap<Box<str>, Vec<usize>>,
+/// A directory, and what it found among the rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Joined {
+    pub(super) dir: CacheDir,
+    pub(super) row: Match,
 }
 
 /// What a directory found among the rows.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Match {
     /// No row has any of its names.
     None,
@@ -26,37 +27,45 @@ pub(super) enum Match {
     Several(Vec<usize>),
 }
 
-impl Rows {
-    pub(super) fn new(caches: Vec<Cache>) -> Self {
-        let mut by_name: HashMap<Box<str>, Vec<usize>> = HashMap::new();
-        for (index, cache) in caches.iter().enumerate() {
-            by_name.entry(cache.name.clone()).or_default().push(index);
-        }
-        Self {
-            rows: caches.into_iter().map(Some).collect(),
-            by_name,
-        }
+/// Finds the row of each directory. It depends on names only, so that it holds
+/// for the next sample if they are the same.
+pub(super) fn join(dirs: Vec<CacheDir>, rows: &[Cache]) -> Vec<Joined> {
+    let mut by_name: HashMap<&str, Vec<usize>> = HashMap::with_capacity(rows.len());
+    for (index, row) in rows.iter().enumerate() {
+        by_name.entry(&*row.name).or_default().push(index);
     }
-
-    /// The rows that carry one of the directory's names.
-    pub(super) fn find(&self, dir: &CacheDir) -> Match {
+    let find = |dir: &CacheDir| {
         let names = std::iter::once(dir.id.as_str()).chain(dir.links.iter().map(String::as_str));
         for name in names {
-            match self.by_name.get(name).map(Vec::as_slice) {
+            match by_name.get(name).map(Vec::as_slice) {
                 Some([one]) => return Match::One(*one),
                 Some(several) => return Match::Several(several.to_vec()),
                 None => {}
             }
         }
         Match::None
+    };
+    let joined = dirs.into_iter().map(|dir| Joined {
+        row: find(&dir),
+        dir,
+    });
+    joined.collect()
+}
+
+/// Rows, each to be taken once.
+pub(super) struct Rows(Vec<Option<Cache>>);
+
+impl Rows {
+    pub(super) fn new(caches: Vec<Cache>) -> Self {
+        Self(caches.into_iter().map(Some).collect())
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&Cache> {
-        self.rows.get(index)?.as_ref()
+        self.0.get(index)?.as_ref()
     }
 
     pub(super) fn take(&mut self, index: usize) -> Option<Cache> {
-        self.rows.get_mut(index)?.take()
+        self.0.get_mut(index)?.take()
     }
 
     /// Of several rows of one name, the one that is this directory's: same
@@ -75,7 +84,7 @@ impl Rows {
 
     /// Rows that no directory took, with their place in the text.
     pub(super) fn rest(self) -> impl Iterator<Item = (usize, Cache)> {
-        self.rows
+        self.0
             .into_iter()
             .enumerate()
             .filter_map(|(i, row)| Some((i, row?)))
@@ -95,15 +104,17 @@ mod tests {
 
     #[test]
     fn two_rows_of_one_name_stay_two_caches() {
-        let mut rows = Rows::new(vec![row("mlx5_fs_ftes", 512), row("mlx5_fs_ftes", 256)]);
+        let caches = vec![row("mlx5_fs_ftes", 512), row("mlx5_fs_ftes", 256)];
         let dir = CacheDir {
             id: "mlx5_fs_ftes".into(),
             links: Vec::new(),
         };
-        let Match::Several(candidates) = rows.find(&dir) else {
+        let found = join(vec![dir], &caches);
+        let Match::Several(candidates) = &found[0].row else {
             panic!("both rows have the name");
         };
-        let chosen = rows.choose(&candidates, &row("mlx5_fs_ftes", 512)).unwrap();
+        let mut rows = Rows::new(caches);
+        let chosen = rows.choose(candidates, &row("mlx5_fs_ftes", 512)).unwrap();
         assert_eq!(chosen, 0);
         assert!(rows.take(chosen).is_some());
         assert_eq!(rows.rest().count(), 1);
@@ -111,11 +122,11 @@ mod tests {
 
     #[test]
     fn a_merged_cache_is_found_by_any_of_its_names() {
-        let rows = Rows::new(vec![row("kmalloc-64", 64), row("aio_kiocb", 192)]);
+        let rows = [row("kmalloc-64", 64), row("aio_kiocb", 192)];
         let dir = CacheDir {
             id: ":A-0000192".into(),
             links: vec!["aio_kiocb".into(), "cred".into()],
         };
-        assert_eq!(rows.find(&dir), Match::One(1));
+        assert_eq!(join(vec![dir], &rows)[0].row, Match::One(1));
     }
 }

@@ -11,26 +11,28 @@ mod era;
 mod gather;
 mod id;
 mod join;
+mod memory;
 mod reader;
 mod sites;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use self::entries::CacheDir;
 use self::gather::{Gathered, Gathering};
+use self::join::Joined;
+use self::memory::Memory;
 use self::reader::Reader;
 use super::tree::{Entry, EntryKind, Tree};
 use super::{Demand, Source, machine};
 use crate::analysis::consistency;
 use crate::error::Error;
 use crate::model::{
-    Allocator, Cache, CacheId, Layer, Origin, OriginKind, Snapshot, System, Warning, WarningCode,
-    Warnings,
+    Allocator, Cache, CacheId, Carried, Layer, Origin, OriginKind, Snapshot, System, Warning,
+    WarningCode, Warnings,
 };
 use crate::parse::slabinfo;
 
@@ -48,7 +50,7 @@ struct Sysfs {
 
 /// The caches' directories as they were listed.
 struct Listed {
-    dirs: Arc<[CacheDir]>,
+    dirs: Arc<[Joined]>,
     /// Names of the rows of /proc/slabinfo at that time.
     rows: Vec<Box<str>>,
     at: Instant,
@@ -66,8 +68,7 @@ pub struct KernelSource {
     detail: String,
     taken_at: Option<Timestamp>,
     sysfs: Option<Sysfs>,
-    /// What does not change between samples, by directory name.
-    known: HashMap<String, Cache>,
+    memory: Memory,
     page_size: Option<u64>,
 }
 
@@ -118,7 +119,7 @@ impl KernelSource {
             detail,
             taken_at: None,
             sysfs,
-            known: HashMap::new(),
+            memory: Memory::default(),
             page_size: None,
         }
     }
@@ -144,7 +145,7 @@ impl KernelSource {
         &mut self,
         rows: &[Cache],
         warnings: &mut Warnings,
-    ) -> Result<Arc<[CacheDir]>, io::Error> {
+    ) -> Result<Arc<[Joined]>, io::Error> {
         let live = self.is_live_kernel();
         let Some(sysfs) = &mut self.sysfs else {
             return Ok(Arc::new([]));
@@ -160,15 +161,19 @@ impl KernelSource {
         if live && sysfs.available.is_none() {
             sysfs.available = probe(&*sysfs.tree, &entries);
         }
-        let before = warnings.iter().count();
-        let dirs: Arc<[CacheDir]> = entries::sort(entries, sysfs.base, warnings).into();
+        let before = warnings.count();
+        let dirs = join::join(entries::sort(entries, sysfs.base, warnings), rows);
+        // One list as long as it is the same.
+        let dirs = match &sysfs.listed {
+            Some(old) if *old.dirs == *dirs => Arc::clone(&old.dirs),
+            _ => dirs.into(),
+        };
         // What is odd in the directory is told with every sample.
-        sysfs.listed =
-            (live && !rows.is_empty() && warnings.iter().count() == before).then(|| Listed {
-                dirs: Arc::clone(&dirs),
-                rows: rows.iter().map(|row| row.name.clone()).collect(),
-                at: Instant::now(),
-            });
+        sysfs.listed = (live && !rows.is_empty() && warnings.count() == before).then(|| Listed {
+            dirs: Arc::clone(&dirs),
+            rows: rows.iter().map(|row| row.name.clone()).collect(),
+            at: Instant::now(),
+        });
         Ok(dirs)
     }
 }
@@ -237,8 +242,11 @@ impl Source for KernelSource {
             dirs = gather::choose(only, &dirs, &mut rows).into();
         }
         let had_rows = !rows.is_empty();
-        let Gathered { caches, denied } =
-            self.gather(&dirs, rows, demand, system.nodes, &mut warnings);
+        let Gathered {
+            caches,
+            denied,
+            carried,
+        } = self.gather(&dirs, rows, demand, system.nodes, &mut warnings);
         if caches.is_empty() && demand.only.is_none() {
             return Err(self.nothing(denied, slabinfo_error.as_ref()));
         }
@@ -254,7 +262,12 @@ impl Source for KernelSource {
             warnings
                 .push(Warning::new(WarningCode::Unreadable, error.to_string()).in_file(SLABINFO));
         }
-        Ok(self.finish(system, allocator, caches, warnings))
+        let mut snapshot = self.finish(system, allocator, caches, warnings);
+        snapshot.origin.carried = (carried > 0).then_some(Carried {
+            caches: carried,
+            at_most: demand.unchanged_for,
+        });
+        Ok(snapshot)
     }
 }
 
@@ -262,7 +275,7 @@ impl KernelSource {
     /// Reads the caches: joined where a row and a directory are the same one.
     fn gather(
         &mut self,
-        dirs: &[CacheDir],
+        dirs: &Arc<[Joined]>,
         rows: Vec<Cache>,
         demand: &Demand,
         nodes: Option<u32>,
@@ -276,11 +289,15 @@ impl KernelSource {
             all
         });
         let asked = (demand, in_focus.as_ref());
-        let mut gathering = Gathering::new(asked, live, nodes, rows, &mut self.known, warnings);
+        if live {
+            self.memory.begin(demand, dirs);
+        }
+        let mut gathering = Gathering::new(asked, live, nodes, rows, &mut self.memory, warnings);
         if let Some(sysfs) = &self.sysfs {
             let mut reader = Reader::new(&*sysfs.tree, sysfs.available.as_ref());
-            for dir in dirs {
-                gathering.directory(&mut reader, dir, sysfs.base, |cache, warnings| {
+            for entry in dirs.iter().enumerate() {
+                let dir = &entry.1.dir;
+                gathering.directory(&mut reader, entry, sysfs.base, |cache, warnings| {
                     let named = demand.sites_of.as_deref();
                     let named = named.is_some_and(|name| dir.answers_to(name));
                     if demand.sites || named || !live {
@@ -332,6 +349,7 @@ impl KernelSource {
                     live.then(Timestamp::now)
                 }),
                 layers: Vec::new(),
+                carried: None,
             },
             system,
             caches,

@@ -334,29 +334,3 @@ pub(super) fn set_names(cache: &mut Cache, dir: &CacheDir) {
             .collect(),
     );
 }
-
-/// The demand without what is fixed and known.
-pub(super) fn without_known(demand: &Demand, known: &Cache) -> Demand {
-    let mut rest = demand.clone();
-    for q in known.known().iter() {
-        rest.quantities.remove(q);
-    }
-    rest.flags.retain(|f| known.flags.get(*f).is_none());
-    rest.ctor &= known.ctor == crate::model::Ctor::Unknown;
-    rest
-}
-
-/// What of a cache cannot change while it lives.
-pub(super) fn fixed_part(cache: &Cache) -> Cache {
-    let mut fixed = Cache::new(cache.id, cache.name.clone());
-    for attribute in ATTRIBUTES.iter().filter(|a| a.cost == Cost::Static) {
-        if let Form::Number(q) = attribute.form
-            && let (Some(figure), Some(layer)) = (cache.get(q), cache.origin(q))
-        {
-            fixed.set(q, figure, layer);
-        }
-    }
-    fixed.flags = cache.flags;
-    fixed.ctor = cache.ctor.clone();
-    fixed
-}
