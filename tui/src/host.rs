@@ -32,6 +32,8 @@ pub struct Export {
 pub trait Host: Send {
     /// Writes a list.
     fn export(&mut self, list: &Export) -> Result<String, String>;
+    /// Writes the screen as it was drawn.
+    fn picture(&mut self, path: &Path, text: &str) -> Result<String, String>;
     /// Writes all slab state of the machine.
     fn snapshot(&mut self, path: &Path) -> Result<String, String>;
     /// Changes the state of a cache in the kernel.

@@ -154,7 +154,7 @@ actions! {
     }
     Output {
         Snapshot "snapshot" ["w"] "Write all slab state of the machine into a file" "";
-        Export "export" ["e"] "Write the list as it is filtered and sorted, .csv or .json" "";
+        Export "export" ["e"] "Write the list as it is filtered and sorted (.csv, .json), or the screen (.svg, .txt)" "";
     }
     Kernel {
         Validate "validate" ["V"] "Have the kernel check the selected cache" "";

@@ -47,6 +47,7 @@ pub mod linear;
 pub mod menu;
 pub mod model;
 pub mod msg;
+pub mod picture;
 pub mod press;
 pub mod run;
 pub mod screens;

@@ -60,6 +60,11 @@ pub enum Effect {
         /// Where to.
         path: PathBuf,
     },
+    /// Write the screen, as SVG or as text by the name's ending.
+    Picture {
+        /// Where to.
+        path: PathBuf,
+    },
     /// Write all slab state of the machine.
     Snapshot {
         /// Where to.

@@ -46,6 +46,10 @@ impl Host for Nobody {
         Err("nobody".to_owned())
     }
 
+    fn picture(&mut self, _: &Path, _: &str) -> Result<String, String> {
+        Err("nobody".to_owned())
+    }
+
     fn snapshot(&mut self, _: &Path) -> Result<String, String> {
         panic!("the host broke");
     }

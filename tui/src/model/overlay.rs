@@ -53,7 +53,7 @@ impl PromptKind {
         match self {
             Self::Filter => "filter",
             Self::Jump => "go to",
-            Self::Export => "write list to",
+            Self::Export => "write to",
             Self::Snapshot => "write snapshot to",
             Self::Palette => "command",
         }
@@ -64,7 +64,9 @@ impl PromptKind {
         match self {
             Self::Filter => "size>10M   kmalloc-*   not partial<100   empty: all",
             Self::Jump => "10:32:07   -90s   empty: the newest",
-            Self::Export => "FILE.csv or FILE.json; the list as it is filtered and sorted",
+            Self::Export => {
+                "FILE.csv or .json: the list as it is filtered and sorted; .svg or .txt: the screen"
+            }
             Self::Snapshot => "FILE.tar, .tar.gz or .tar.zst",
             Self::Palette => "tab completes",
         }

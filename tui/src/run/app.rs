@@ -16,6 +16,7 @@ use super::threads::Job;
 use crate::host;
 use crate::model::Model;
 use crate::msg::{Effect, Msg};
+use crate::picture;
 use crate::update::update;
 use crate::view::view;
 
@@ -157,6 +158,14 @@ where
                 Some(list) => self.job(Job::Export(Box::new(list)))?,
                 None => self.message(Msg::Done(Err("nothing to write yet".to_owned())))?,
             },
+            Effect::Picture { path } => {
+                let frame = picture::frame(&self.model);
+                let text = match path.extension() {
+                    Some(form) if form == "svg" => picture::svg(&frame),
+                    _ => picture::text(&frame),
+                };
+                self.job(Job::Picture(path, text))?;
+            }
             Effect::Snapshot { path } => self.job(Job::Snapshot(path))?,
             Effect::Change { change, cache } => self.job(Job::Change(change, cache))?,
         }
@@ -193,19 +202,7 @@ where
     }
 
     /// The frame that is on the screen, as lines.
-    pub fn last_frame(&mut self) -> String {
-        let (width, height) = self.model.size;
-        let area = ratatui::layout::Rect::new(0, 0, width, height);
-        let mut buffer = ratatui::buffer::Buffer::empty(area);
-        crate::view::draw(&self.model, &mut buffer, area);
-        let mut text = String::new();
-        for y in 0..height {
-            let line: String = (0..width)
-                .filter_map(|x| buffer.cell((x, y)).map(|c| c.symbol().to_owned()))
-                .collect();
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
+    pub fn last_frame(&self) -> String {
+        picture::text(&picture::frame(&self.model))
     }
 }

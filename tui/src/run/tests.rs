@@ -81,6 +81,10 @@ impl Host for Memory {
         Ok(self.add(format!("{}: {}", list.path.display(), names.join(" "))))
     }
 
+    fn picture(&mut self, path: &Path, text: &str) -> Result<String, String> {
+        Ok(self.add(format!("{}: {}", path.display(), text.lines().count())))
+    }
+
     fn snapshot(&mut self, path: &Path) -> Result<String, String> {
         Ok(self.add(format!("snapshot {}", path.display())))
     }

@@ -60,6 +60,8 @@ pub fn signals(events: SyncSender<Event>) -> io::Result<()> {
 pub enum Job {
     /// Write a list.
     Export(Box<Export>),
+    /// Write a text: the screen as a picture.
+    Picture(PathBuf, String),
     /// Write all slab state of the machine.
     Snapshot(PathBuf),
     /// Change a cache in the kernel.
@@ -73,6 +75,7 @@ pub fn worker(mut host: Box<dyn Host>, events: SyncSender<Event>) -> io::Result<
         for job in waiting {
             let done = match job {
                 Job::Export(list) => Event::Done(host.export(&list)),
+                Job::Picture(path, text) => Event::Done(host.picture(&path, &text)),
                 Job::Snapshot(path) => Event::Done(host.snapshot(&path)),
                 Job::Change(change, cache) => {
                     let done = host.change(change, &cache);

@@ -242,14 +242,15 @@ fn ago(now: Timestamp, text: &str, zone: &jiff::tz::TimeZone) -> Option<Duration
         .ok()
 }
 
-/// Asks for the list to be written.
+/// Asks for the list, or the screen, to be written.
 pub(super) fn export(text: &str) -> Result<Vec<Effect>, String> {
     let path = PathBuf::from(text);
     let form = path.extension().and_then(|e| e.to_str());
-    if !matches!(form, Some("csv" | "json")) {
-        return Err("the name tells the form: .csv or .json".to_owned());
+    match form {
+        Some("csv" | "json") => Ok(vec![Effect::Export { path }]),
+        Some("svg" | "txt") => Ok(vec![Effect::Picture { path }]),
+        _ => Err("the name tells the form: .csv, .json; .svg, .txt for the screen".to_owned()),
     }
-    Ok(vec![Effect::Export { path }])
 }
 
 /// Asks for a snapshot of the machine.

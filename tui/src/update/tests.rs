@@ -180,8 +180,14 @@ fn the_palette_completes_runs_and_helps() {
 #[test]
 fn files_are_asked_for_by_names_that_tell_their_form() {
     let mut model = model(2);
-    assert_eq!(press(&mut model, "e \"x.txt\" enter"), []);
+    assert_eq!(press(&mut model, "e \"x.doc\" enter"), []);
     press(&mut model, "esc");
+    let path = "x.svg".into();
+    assert_eq!(
+        press(&mut model, "e \"x.svg\" enter"),
+        [Effect::Picture { path }]
+    );
+    assert!(model.overlay.is_none(), "the question is not in the picture");
     let path = "x.csv".into();
     assert_eq!(
         press(&mut model, "e \"x.csv\" enter"),

@@ -103,7 +103,8 @@ fn grid(subject: &Subject<'_>, keys: &[&str]) -> Vec<Line> {
     let mut line = Line::new();
     let mut used = 0;
     for (name, value) in cells {
-        let wide = (text::width(&name) + 1 + text::width(&value)).next_multiple_of(26);
+        // One cell apart at the least.
+        let wide = (text::width(&name) + text::width(&value) + 2).next_multiple_of(26);
         if used > 0 && used + wide > subject.width {
             out.push(std::mem::take(&mut line));
             used = 0;

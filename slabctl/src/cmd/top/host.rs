@@ -54,6 +54,11 @@ impl Host for Files {
         ))
     }
 
+    fn picture(&mut self, path: &Path, text: &str) -> Result<String, String> {
+        save(path, text.as_bytes())?;
+        Ok(format!("{}: the screen", path.display()))
+    }
+
     fn snapshot(&mut self, path: &Path) -> Result<String, String> {
         capture::write_file(self.root(), path).map_err(|e| e.to_string())
     }
