@@ -187,7 +187,10 @@ fn files_are_asked_for_by_names_that_tell_their_form() {
         press(&mut model, "e \"x.svg\" enter"),
         [Effect::Picture { path }]
     );
-    assert!(model.overlay.is_none(), "the question is not in the picture");
+    assert!(
+        model.overlay.is_none(),
+        "the question is not in the picture"
+    );
     let path = "x.csv".into();
     assert_eq!(
         press(&mut model, "e \"x.csv\" enter"),
