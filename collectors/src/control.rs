@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
+mod validate;
+
+pub use validate::{Look, look};
+
 /// An attribute that holds a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Knob {
@@ -72,7 +76,7 @@ pub struct CacheDir {
 pub enum Validated {
     /// It has looked; what it found is in its log.
     Done,
-    /// It does not validate this cache: no debug option is on (Linux 5.19 and later).
+    /// It does not validate this cache: no debug option is on (Linux 6.1 and later).
     NotDebugged,
 }
 
@@ -133,7 +137,14 @@ impl CacheDir {
             .map_err(|e| self.failed("shrink", e))
     }
 
-    /// Has the kernel check every object it can reach; findings go to its log.
+    /// Whether this kernel has the attribute that [`Self::validate`] writes to;
+    /// one without CONFIG_SLUB_DEBUG does not.
+    pub fn has_validate(&self) -> bool {
+        self.path.join("validate").exists()
+    }
+
+    /// Has the kernel check every object it can reach; findings go to its log,
+    /// which [`look`] reads.
     pub fn validate(&self) -> Result<Validated, Error> {
         match self.write("validate", "1") {
             Ok(()) => Ok(Validated::Done),

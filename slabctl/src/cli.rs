@@ -5,7 +5,7 @@ mod inspect;
 mod report;
 mod top;
 
-pub(crate) use change::{Capture, Shrink, Tune};
+pub(crate) use change::{Capture, Shrink, Tune, Validate};
 pub(crate) use inspect::{Advise, Diff, Dump, Explain, Section, Show, Sites, SitesBy};
 pub(crate) use report::{Report, Select};
 pub(crate) use top::Top;
@@ -42,6 +42,7 @@ Examples:
   slabctl sites kmalloc-64                who holds what (kernels booted with slab_debug=U)
   slabctl top                             watch it live
   slabctl capture slab.tar.zst            all slab state of this machine in one file
+  slabctl validate dentry                 have the kernel check a cache, and read what it found
   slabctl explain dmesg.txt               what the slab reports in a kernel log mean
   slabctl report --demo                   try it without root, on the built-in engine
   slabctl doctor                          what can be read here, and what to do about the rest
@@ -187,14 +188,8 @@ pub(crate) enum Command {
     Capture(Capture),
     /// Look into caches of the built-in engine: slabs, objects, who had them; goes with --demo.
     Dump(Dump),
-    /// Check the structures of the built-in engine while its load runs; goes with --demo.
-    #[command(after_help = "\
-Examples:
-  slabctl validate --demo
-  slabctl validate --demo=sheaves --json
-
-Exit status 3 when something is wrong. The kernel's own caches are not validated by slabctl.")]
-    Validate,
+    /// Have the kernel check caches, and tell what it found; or check the built-in engine.
+    Validate(Validate),
     /// Find the slab reports in a kernel log and say what they mean.
     Explain(Explain),
     /// What is readable here, what is missing, why, and what to do.

@@ -12,5 +12,6 @@ pub mod sites;
 mod testing;
 pub mod totals;
 pub mod usage;
+pub mod validate;
 
 pub use usage::Usage;

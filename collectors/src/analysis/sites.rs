@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::model::{Cache, CallSite, Flag, OriginKind, SiteKind, Snapshot};
+use crate::source::doctor::boot_words;
 use crate::units::{Scale, size};
 
 /// What records are put together by.
@@ -254,15 +255,16 @@ pub fn why_none(snapshot: &Snapshot, caches: &[&Cache], name: Option<&str>) -> V
         ];
     }
     let called = name.unwrap_or("CACHE");
+    let (debug, nomerge) = boot_words(snapshot.system.kernel.as_deref());
     let mut list = vec![format!(
-        "no call sites: a cache records them only when the kernel is booted with slab_debug=U,{called} (slub_debug before Linux 6.7)"
+        "no call sites: a cache records them only when the kernel is booted with {debug}=U,{called}"
     )];
     for cache in caches.iter().filter(|_| name.is_some()) {
         let others: Vec<_> = cache.names().filter(|n| *n != called).collect();
         if !others.is_empty() {
             let others = others.join(", ");
             list.push(format!(
-                "{called} shares its cache with {others}; a cache with debug options of its own is not merged, nor is any with slab_nomerge"
+                "{called} shares its cache with {others}; one that records call sites is not merged, nor is any with {nomerge}"
             ));
         }
     }

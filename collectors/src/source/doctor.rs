@@ -7,7 +7,7 @@ mod capture;
 mod debugging;
 mod machine;
 
-pub(crate) use debugging::boot_words;
+pub(crate) use debugging::{boot_words, version};
 
 pub use capture::capture;
 pub use machine::machine;

@@ -48,13 +48,27 @@ impl Kmsg {
 }
 
 impl<R: Read> Kmsg<R> {
-    fn of(inner: R) -> Self {
+    /// The log behind any reader that gives a record at a time and fails with
+    /// `WouldBlock` (or ends) where waiting would begin.
+    pub fn of(inner: R) -> Self {
         Self {
             inner,
             record: vec![0; RECORD],
             at: 0,
             len: 0,
             lost: 0,
+        }
+    }
+
+    /// Passes over everything up to now: what is read next was written later.
+    /// What was lost before now is forgotten.
+    pub fn pass_over(&mut self) -> io::Result<()> {
+        loop {
+            self.next_record()?;
+            if self.len == 0 {
+                self.lost = 0;
+                return Ok(());
+            }
         }
     }
 
@@ -124,6 +138,23 @@ mod tests {
         log.read_to_string(&mut text).unwrap();
         assert_eq!(text, "6,1,10,-;first\n6,5,20,-;second\n DEVICE=+usb\n");
         assert_eq!(log.lost, 1);
+    }
+
+    #[test]
+    fn what_is_passed_over_is_not_read_and_its_losses_do_not_count() {
+        let records = [
+            Ok("6,1,10,-;old\n"),
+            Err(io::ErrorKind::BrokenPipe),
+            Ok("6,9,11,-;old too\n"),
+            Err(io::ErrorKind::WouldBlock),
+            Ok("6,10,20,-;new\n"),
+        ];
+        let mut log = Kmsg::of(Device(records.into_iter().collect()));
+        log.pass_over().unwrap();
+        let mut text = String::new();
+        log.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "6,10,20,-;new\n");
+        assert_eq!(log.lost, 0);
     }
 
     #[test]

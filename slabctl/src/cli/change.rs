@@ -68,3 +68,32 @@ pub(crate) struct Capture {
     #[arg(long)]
     pub(crate) force: bool,
 }
+
+/// `slabctl validate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl validate                     which caches the kernel can check, how far, and why not the rest
+  slabctl validate dentry filp         have it check these, after a question
+  slabctl validate --all --yes --json
+  slabctl validate --demo              check the built-in engine while its load runs
+
+The kernel tells what it found only in its log, which is read from the moment
+before each check. It checks caches with debug options (slab_debug=FZPU at
+boot; before Linux 6.1 every cache, less safely). It repairs what it finds, and
+stops at the first damaged object of a slab: a cache with a finding is checked
+again, five times at most.
+
+Exit status: 0 nothing found, 3 something found, 1 the log has gaps or a check
+failed, 69 the kernel does not check what was asked for.")]
+pub(crate) struct Validate {
+    /// The caches: names, aliases or sysfs ids.
+    #[arg(value_name = "CACHE", conflicts_with = "all", add = clap_complete::engine::ArgValueCompleter::new(crate::complete::caches))]
+    pub(crate) caches: Vec<String>,
+    /// Every cache that the kernel checks.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Do not ask.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}

@@ -25,7 +25,7 @@ Failed; one line on standard error says why.
 Wrong usage.
 .TP
 3
-Findings (diff \-\-exit\-code).
+Findings (validate, explain, diff \-\-exit\-code).
 .TP
 4
 No such cache.

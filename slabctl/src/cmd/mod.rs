@@ -66,7 +66,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Top(args)) => top::run(&context, &args),
         Some(Command::Capture(args)) => capture::run(&context, &args),
         Some(Command::Dump(args)) => dump::run(&context, &args),
-        Some(Command::Validate) => validate::run(&context),
+        Some(Command::Validate(args)) => validate::run(&context, &args),
         Some(Command::Explain(args)) => explain::run(&context, &args),
         Some(Command::Doctor) => doctor::run(&context),
         Some(Command::Schema { name }) => schema(name.as_deref()),

@@ -1,121 +1,101 @@
-//! `slabctl validate --demo`: checks the built-in engine while its load runs.
+//! `slabctl validate`: has the kernel check caches, or checks the built-in engine.
+//!
+//! What both have in common: a finding as a line, as a row, as JSON.
 
-use std::io::Write;
+mod demo;
+pub(crate) mod kernel;
+mod page;
+pub(crate) mod plan;
 
-use collectors::source::demo::{Fault, Verdict};
-use collectors::source::{Demand, Source as _};
+use collectors::analysis::validate::Fault;
+use collectors::source::demo::Fault as EngineFault;
 
-use super::{Context, report};
-use crate::cli::Format;
+use super::{Context, shrink};
+use crate::cli::Validate as Args;
 use crate::fail::{Failure, Status};
-use crate::open;
 use crate::output::table::{Cell, Head, Table};
-use crate::output::{json, json_validate, text};
+
+/// A finding of either source.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row<'a> {
+    pub(crate) cache: &'a str,
+    pub(crate) node: Option<u32>,
+    pub(crate) slab: Option<u64>,
+    pub(crate) code: &'a str,
+    pub(crate) message: &'a str,
+    /// What only the kernel's have.
+    pub(crate) fault: Option<&'a Fault>,
+}
+
+impl<'a> Row<'a> {
+    pub(crate) fn of_engine(fault: &'a EngineFault) -> Self {
+        Self {
+            cache: &fault.cache,
+            node: Some(fault.node),
+            slab: fault.slab,
+            code: fault.code,
+            message: &fault.message,
+            fault: None,
+        }
+    }
+
+    pub(crate) fn of_kernel(fault: &'a Fault) -> Self {
+        Self {
+            cache: &fault.cache,
+            node: fault.node,
+            slab: fault.slab,
+            code: fault.code,
+            message: &fault.message,
+            fault: Some(fault),
+        }
+    }
+}
 
 /// Runs the command.
-pub(crate) fn run(context: &Context) -> anyhow::Result<Status> {
-    let Some(policy) = context.global.demo else {
-        return Err(refusal().into());
-    };
-    if context.global.format() == Format::Jsonl {
-        return Err(Failure::usage("validate has no json lines; use --json").into());
-    }
-    let mut source = open::demo(&context.global, policy)?;
-    let verdict = source.validate();
-    let snapshot = source.sample(&Demand::names())?;
-    let mut out = Context::out();
-    match context.global.format() {
-        Format::Json => json::write(&mut out, &json_validate::document(&snapshot, &verdict))?,
-        Format::Csv | Format::Md => {
-            report::write_table(context, &table(&verdict.faults), &mut out)?;
+pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
+    shrink::no_lines(context, "validate")?;
+    if let Some(policy) = context.global.demo {
+        if !args.caches.is_empty() {
+            return Err(Failure::usage("validate --demo checks all caches: name none").into());
         }
-        _ => lines(&verdict, &mut out)?,
+        return demo::run(context, policy);
     }
-    out.flush()?;
-    open::say_warnings(&context.global, &snapshot);
-    let clean = verdict.faults.is_empty();
-    Ok(if clean { Status::Ok } else { Status::Findings })
-}
-
-fn refusal() -> Failure {
-    Failure::new(
-        Status::Unavailable,
-        "validate: only the built-in engine can be validated, not the kernel's caches nor a saved file",
-    )
-    .hint("slabctl validate --demo")
-}
-
-/// A line for each finding, or one that says what was checked.
-fn lines(verdict: &Verdict, out: &mut impl Write) -> std::io::Result<()> {
-    for fault in &verdict.faults {
-        let name = text::safe(&fault.cache);
-        write!(out, "{name}: node {}: ", fault.node)?;
-        if let Some(slab) = fault.slab {
-            write!(out, "slab {slab:#x}: ")?;
-        }
-        writeln!(out, "{} ({})", fault.message, fault.code)?;
+    if context.global.from.is_some() {
+        let error = "validate: a saved file cannot be checked, only a running kernel";
+        return Err(Failure::new(Status::Unavailable, error)
+            .hint("slabctl explain FILE tells what the kernel's log in it says")
+            .hint("slabctl validate --demo checks the built-in engine")
+            .into());
     }
-    let found = match (verdict.faults.len(), verdict.more) {
-        (0, _) => "no findings".to_owned(),
-        (1, 0) => "1 finding".to_owned(),
-        (n, 0) => format!("{n} findings"),
-        (n, more) => format!("{n} findings and {more} more not listed"),
-    };
-    writeln!(
-        out,
-        "{} caches, {} slabs checked, {} times while the load ran: {found}",
-        verdict.caches, verdict.slabs, verdict.passes
-    )
+    kernel::run(context, args)
 }
 
-fn table(faults: &[Fault]) -> Table {
+/// One line a finding, for machines.
+fn table<'a>(rows: impl Iterator<Item = Row<'a>>) -> Table {
     let mut table = Table::new(vec![
         Head::left("Cache"),
         Head::right("Node"),
         Head::left("Slab"),
         Head::left("Code"),
         Head::left("Finding"),
+        Head::right("Offset"),
+        Head::right("Pass"),
+        Head::left("False positive").key("false_positive"),
     ]);
-    for fault in faults {
-        let slab = fault.slab.map(|at| Cell::text(format!("{at:#x}")));
+    for row in rows {
+        let number = |n: Option<u64>| n.map_or_else(Cell::missing, |n| Cell::text(n.to_string()));
+        let slab = row.slab.map(|at| Cell::text(format!("{at:#x}")));
+        let why = row.fault.and_then(|f| f.false_positive.as_deref());
         table.row(vec![
-            Cell::text(&*fault.cache),
-            Cell::text(fault.node.to_string()),
+            Cell::text(row.cache),
+            number(row.node.map(u64::from)),
             slab.unwrap_or_else(Cell::missing),
-            Cell::text(fault.code),
-            Cell::text(&*fault.message),
+            Cell::text(row.code),
+            Cell::text(row.message),
+            number(row.fault.and_then(|f| f.offset)),
+            number(row.fault.map(|f| u64::from(f.pass))),
+            why.map_or_else(Cell::missing, Cell::text),
         ]);
     }
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_finding_is_a_line() {
-        let mut verdict = Verdict {
-            caches: 2,
-            slabs: 9,
-            passes: 10,
-            ..Verdict::default()
-        };
-        let shown = |verdict: &Verdict| {
-            let mut out = Vec::new();
-            lines(verdict, &mut out).unwrap();
-            String::from_utf8(out).unwrap()
-        };
-        let end = "2 caches, 9 slabs checked, 10 times while the load ran: ";
-        assert_eq!(shown(&verdict), format!("{end}no findings\n"));
-        verdict.faults.push(Fault {
-            cache: "demo_leak".into(),
-            node: 1,
-            slab: Some(0x7000),
-            code: "cycle",
-            message: "object 7 is free twice".into(),
-        });
-        let line = "demo_leak: node 1: slab 0x7000: object 7 is free twice (cycle)\n";
-        assert_eq!(shown(&verdict), format!("{line}{end}1 finding\n"));
-    }
 }

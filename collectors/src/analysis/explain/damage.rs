@@ -9,6 +9,7 @@ use super::finding::{Class, Damage, Finding, ObjectFacts, Operation, Part, State
 use super::layout::Layout;
 use super::pattern::{self, FREE, LIVE, Pattern};
 use super::words::{bytes, checking, hex, who};
+use crate::analysis::validate::is_safe;
 use crate::parse::kernel_log::reason::{self, Reason};
 use crate::parse::kernel_log::report::{Overwritten, Slub};
 
@@ -290,14 +291,20 @@ fn other_state(finding: &mut Finding, slub: &Slub, marked_free: bool) {
     finding.certain(format!(
         "All of the red zone holds the mark of an object that is {is}: nobody wrote over it, its state and the slab's list disagree.",
     ));
-    if finding.operation == Some(Operation::Validate) {
+    if may_be_false_alarm(finding) {
         finding.possible(
-            "A false alarm: on kernels without the fix of 2022 an object that was being freed during the validation looks like this. Validate again while the cache is quiet.",
+            "A false alarm: before Linux 6.1 an object that was being freed during the validation looks like this. Validate again while the cache is quiet.",
         );
     }
     if slub.allocated.is_none() && slub.freed.is_none() {
         finding.likely("The free list was cut or cleared before, after damage to it, and the objects behind the cut count as in use since.");
     }
+}
+
+/// Whether it was found by a validation that is not known to be safe beside frees.
+pub(super) fn may_be_false_alarm(finding: &Finding) -> bool {
+    finding.operation == Some(Operation::Validate)
+        && is_safe(finding.detected.kernel.as_deref()) != Some(true)
 }
 
 /// What was found, and what it looks like.

@@ -36,7 +36,8 @@ pub(crate) fn boot_words(kernel: Option<&str>) -> (&'static str, &'static str) {
     }
 }
 
-fn version(release: &str) -> Option<(u32, u32)> {
+/// The first two numbers of a release.
+pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
     let mut parts = release.split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
