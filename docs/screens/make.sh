@@ -10,7 +10,7 @@ slabctl=${SLABCTL:-${CARGO_TARGET_DIR:-$here/../../target}/release/slabctl}
 [ -x "$slabctl" ] || { echo "make.sh: build it first: cargo build --release -p slabctl" >&2; exit 1; }
 
 exec python3 - "$slabctl" "$here" <<'PYTHON'
-import fcntl, os, pty, select, struct, sys, termios, time
+import fcntl, os, pty, select, signal, struct, sys, termios, time
 
 slabctl, here = sys.argv[1:]
 # Screen, seconds to wait, keys.
@@ -48,8 +48,7 @@ for name, wait, keys in SCREENS:
     drain(fd, wait)
     os.write(fd, f"e{path}\r".encode())
     drain(fd, 1)
-    os.write(fd, b"q")
-    drain(fd, 0.3)
+    os.kill(pid, signal.SIGTERM)
     os.waitpid(pid, 0)
     print(f"{path}: {os.path.getsize(path)} bytes")
 PYTHON

@@ -2,11 +2,13 @@
 
 mod change;
 mod inspect;
+mod load;
 mod report;
 mod top;
 
 pub(crate) use change::{Capture, Shrink, Tune, Validate};
 pub(crate) use inspect::{Advise, Diff, Dump, Explain, Section, Show, Sites, SitesBy};
+pub(crate) use load::Stat;
 pub(crate) use report::{Report, Select};
 pub(crate) use top::Top;
 
@@ -41,6 +43,7 @@ Examples:
   slabctl advise --interval 60s           what shape the growth has, and where memory hides
   slabctl sites kmalloc-64                who holds what (kernels booted with slab_debug=U)
   slabctl top                             watch it live
+  slabctl stat -- find / -xdev            what a command does to the caches
   slabctl capture slab.tar.zst            all slab state of this machine in one file
   slabctl validate dentry                 have the kernel check a cache, and read what it found
   slabctl explain dmesg.txt               what the slab reports in a kernel log mean
@@ -182,6 +185,8 @@ pub(crate) enum Command {
     Shrink(Shrink),
     /// Show and change a cache's limits: cpu_partial, min_partial, remote_node_defrag_ratio.
     Tune(Tune),
+    /// What the slab caches did while a command ran.
+    Stat(Stat),
     /// The live screen: what changes, in which cache, and why.
     Top(Box<Top>),
     /// Write all slab state of this machine into one file.

@@ -22,6 +22,8 @@ pub(crate) enum Status {
     Unavailable,
     /// Permission is missing.
     Permission,
+    /// A command was run, and ended with this.
+    Command(u8),
 }
 
 impl Status {
@@ -47,6 +49,7 @@ impl Status {
             Self::NoSuchCache => 4,
             Self::Unavailable => 69,
             Self::Permission => 77,
+            Self::Command(code) => code,
         }
     }
 }

@@ -44,7 +44,6 @@ impl Screen {
     }
 
     /// No colour, this width.
-    #[cfg(test)]
     pub(crate) const fn plain(width: Option<usize>) -> Self {
         Self {
             width,

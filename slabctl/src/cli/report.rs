@@ -102,6 +102,16 @@ pub(crate) struct Mode {
     pub(crate) debug: bool,
 }
 
+impl Select {
+    /// The same without an order, where another one than a column's is used.
+    pub(crate) fn without_order(&self) -> Self {
+        Self {
+            sort: None,
+            ..self.clone()
+        }
+    }
+}
+
 /// Which caches, in which order.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which caches, in which order")]

@@ -2,6 +2,8 @@
 
 mod table;
 
+pub(crate) use table::{exact, mark};
+
 use std::io::Write;
 use std::time::Duration;
 
@@ -23,7 +25,7 @@ use crate::{interval, open};
 /// Runs the command.
 pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     let sort = args.select.sort.as_deref();
-    let selection = Selection::new(&[], &without_order(args), None)?;
+    let selection = Selection::new(&[], &args.select.without_order(), None)?;
     let threshold = args.threshold.as_deref().map(threshold).transpose()?;
     let order = sort.map(Order::parse).transpose()?.unwrap_or(Order::Memory);
     let elapsed = args.elapsed.as_deref().map(interval::parse).transpose()?;
@@ -50,7 +52,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
         || diff.rows.iter().any(is_changed),
         |_| !diff.rows.is_empty(),
     );
-    order.sort(&mut diff.rows, args.select.reverse);
+    order.sort(&mut diff.rows, args.select.reverse, |row| row);
     let total = diff.rows.len();
     if let Some(top) = args.select.top {
         diff.rows.truncate(top);
@@ -84,7 +86,7 @@ fn write(
                 json_diff::write_line(&mut out, row)?;
             }
         }
-        Format::Csv => report::write_table(context, &table::exact(diff), &mut out)?,
+        Format::Csv => report::write_table(context, &exact(diff), &mut out)?,
         Format::Table | Format::Md => {
             let table = table::people(diff, context.global.scale());
             report::write_table(context, &table, &mut out)?;
@@ -92,14 +94,6 @@ fn write(
     }
     out.flush()?;
     Ok(())
-}
-
-/// Sorting is by change, not by a column of one side.
-fn without_order(args: &Args) -> crate::cli::Select {
-    crate::cli::Select {
-        sort: None,
-        ..args.select.clone()
-    }
 }
 
 /// What a live side must read: the compared figures, what the filter looks at,
@@ -116,9 +110,9 @@ fn demand(context: &Context, selection: &Selection) -> Demand {
     demand
 }
 
-/// What to sort by.
+/// What to sort by: a change, not a column of one side.
 #[derive(Debug, Clone, Copy)]
-enum Order {
+pub(crate) enum Order {
     Name,
     Objects,
     TotalObjects,
@@ -130,7 +124,7 @@ enum Order {
 }
 
 impl Order {
-    fn parse(name: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(name: &str) -> Result<Self, Failure> {
         let key = columns::find(name).map_or("", |c| c.key);
         Ok(match key {
             "name" => Self::Name,
@@ -163,8 +157,9 @@ impl Order {
     }
 
     /// Largest growth first; the unknown last; ties by name.
-    fn sort(self, rows: &mut [DiffRow], reverse: bool) {
+    pub(crate) fn sort<T>(self, rows: &mut [T], reverse: bool, of: impl Fn(&T) -> &DiffRow) {
         rows.sort_by(|a, b| {
+            let (a, b) = (of(a), of(b));
             let key = |row: &DiffRow| self.change(&row.changes);
             let order = match (key(a), key(b)) {
                 (Some(a), Some(b)) if reverse => a.cmp(&b),
@@ -200,7 +195,7 @@ fn bad_threshold(text: &str) -> Failure {
 }
 
 /// Whether a figure is known to differ, or the cache came or went.
-fn is_changed(row: &DiffRow) -> bool {
+pub(crate) fn is_changed(row: &DiffRow) -> bool {
     row.presence != Presence::Both
         || json_diff::named(&row.changes)
             .iter()
@@ -208,7 +203,12 @@ fn is_changed(row: &DiffRow) -> bool {
 }
 
 /// A filter holds when it holds for either side.
-fn keep(row: &DiffRow, selection: &Selection, before: &Snapshot, after: &Snapshot) -> bool {
+pub(crate) fn keep(
+    row: &DiffRow,
+    selection: &Selection,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> bool {
     let accepts = |index: Option<usize>, snapshot: &Snapshot| {
         let cache: Option<&Cache> = index.and_then(|i| snapshot.caches.get(i));
         cache.is_some_and(|c| selection.accepts(&Row::new(c, snapshot.system.page_size)))

@@ -17,6 +17,7 @@ pub(crate) mod show;
 pub(crate) mod shrink;
 pub(crate) mod sides;
 pub(crate) mod sites;
+pub(crate) mod stat;
 pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod validate;
@@ -63,6 +64,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Sites(args)) => sites::run(&context, &args),
         Some(Command::Shrink(args)) => shrink::run(&context, &args),
         Some(Command::Tune(args)) => tune::run(&context, &args),
+        Some(Command::Stat(args)) => stat::run(&context, &args),
         Some(Command::Top(args)) => top::run(&context, &args),
         Some(Command::Capture(args)) => capture::run(&context, &args),
         Some(Command::Dump(args)) => dump::run(&context, &args),

@@ -62,11 +62,6 @@ pub(crate) fn document<'a>(
     diff: &'a Diff,
     generated_at: Option<Timestamp>,
 ) -> Document<'a> {
-    let sides = [
-        (Some("before"), &before.warnings),
-        (Some("after"), &after.warnings),
-        (None, &diff.warnings),
-    ];
     Document {
         schema: "slabctl.diff/1",
         generated_at: moment(generated_at),
@@ -76,15 +71,21 @@ pub(crate) fn document<'a>(
         after: Side::of(after),
         elapsed_seconds: diff.elapsed.map(|e| e.as_secs_f64()),
         caches: Rows(&diff.rows),
-        totals: TotalsRow {
-            figures: Figures::of(&diff.totals),
-            approx: inexact(&diff.totals).collect(),
-        },
-        warnings: sides
-            .into_iter()
-            .flat_map(|(side, list)| SideWarning::all(side, list))
-            .collect(),
+        totals: TotalsRow::of(diff),
+        warnings: all_warnings(before, after, diff),
     }
+}
+
+/// What is to be known about both sides and about comparing them.
+pub(super) fn all_warnings(before: &Snapshot, after: &Snapshot, diff: &Diff) -> Vec<SideWarning> {
+    let sides = [
+        (Some("before"), &before.warnings),
+        (Some("after"), &after.warnings),
+        (None, &diff.warnings),
+    ];
+    let all = sides.into_iter();
+    all.flat_map(|(side, list)| SideWarning::all(side, list))
+        .collect()
 }
 
 /// Writes one changed cache as a line: the object that is in `caches` of the
@@ -97,7 +98,7 @@ pub(crate) fn write_line(out: &mut impl Write, row: &DiffRow) -> io::Result<()> 
 
 /// One side of the comparison.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Side<'a> {
+pub(super) struct Side<'a> {
     /// Where its figures are from.
     source: Source<'a>,
     /// The machine they are of.
@@ -105,7 +106,7 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn of(snapshot: &'a Snapshot) -> Self {
+    pub(super) fn of(snapshot: &'a Snapshot) -> Self {
         Self {
             source: Source::of(&snapshot.origin),
             system: SystemInfo::of(&snapshot.system),
@@ -158,7 +159,7 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(row: &'a DiffRow) -> Self {
+    pub(super) fn of(row: &'a DiffRow) -> Self {
         let guessed = row
             .counters
             .iter()
@@ -309,7 +310,7 @@ impl CounterStep {
 /// Sums over all caches of each side. A sum is null when no cache of the side
 /// has the figure.
 #[derive(Debug, Serialize, JsonSchema)]
-struct TotalsRow {
+pub(super) struct TotalsRow {
     #[serde(flatten)]
     figures: Figures,
     /// Names of the sums that are not exact on a side: an addend is an estimate,
@@ -317,9 +318,18 @@ struct TotalsRow {
     approx: Vec<&'static str>,
 }
 
+impl TotalsRow {
+    pub(super) fn of(diff: &Diff) -> Self {
+        Self {
+            figures: Figures::of(&diff.totals),
+            approx: inexact(&diff.totals).collect(),
+        }
+    }
+}
+
 /// Something that could not be read, or that a reader of the figures must know.
 #[derive(Debug, Serialize, JsonSchema)]
-struct SideWarning {
+pub(super) struct SideWarning {
     /// Stable code, for example "broken-row". Programs should pass over codes
     /// they do not know; "suppressed" says how many warnings were left out.
     code: &'static str,

@@ -19,6 +19,7 @@ pub(crate) mod json_dump;
 pub(crate) mod json_explain;
 pub(crate) mod json_shrink;
 pub(crate) mod json_sites;
+pub(crate) mod json_stat;
 pub(crate) mod json_tune;
 pub(crate) mod json_validate;
 pub(crate) mod jsonl;

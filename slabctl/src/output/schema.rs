@@ -16,6 +16,7 @@ use super::json_dump;
 use super::json_explain::Explained;
 use super::json_shrink;
 use super::json_sites;
+use super::json_stat;
 use super::json_tune;
 use super::json_validate::Validation;
 use super::row::CacheRow;
@@ -25,7 +26,7 @@ type Make = fn() -> Schema;
 
 /// Documents by the middle part of their `slabctl.NAME/1`, and `cache` and
 /// `diff-row` for a line of their JSON lines.
-const DOCUMENTS: [(&str, Make); 12] = [
+const DOCUMENTS: [(&str, Make); 13] = [
     ("report", of::<Report>),
     ("cache", of::<CacheRow>),
     ("diff", of::<json_diff::Document>),
@@ -33,6 +34,7 @@ const DOCUMENTS: [(&str, Make); 12] = [
     ("advise", of::<json_advise::Document>),
     ("sites", of::<json_sites::Document>),
     ("shrink", of::<json_shrink::Document>),
+    ("stat", of::<json_stat::Document>),
     ("tune", of::<json_tune::Document>),
     ("dump", of::<json_dump::Document>),
     ("validate", of::<Validation>),

@@ -109,6 +109,14 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Adds columns; `cells` are those of each row.
+    pub(crate) fn widen(&mut self, heads: &[Head], cells: impl Iterator<Item = Vec<Cell>>) {
+        self.heads.extend_from_slice(heads);
+        for (row, more) in self.rows.iter_mut().zip(cells) {
+            row.extend(more);
+        }
+    }
+
     fn grid(&self) -> Grid {
         let mut grid = Grid::new();
         grid.load_style(presets::ASCII_MARKDOWN)

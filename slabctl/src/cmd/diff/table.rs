@@ -43,7 +43,7 @@ pub(super) fn people(diff: &Diff, scale: Scale) -> Table {
     table
 }
 
-fn mark(row: &DiffRow) -> String {
+pub(crate) fn mark(row: &DiffRow) -> String {
     match (row.presence, &row.renamed_from) {
         (Presence::Appeared, _) => "new".to_owned(),
         (Presence::Vanished, _) => "gone".to_owned(),
@@ -80,7 +80,7 @@ fn whole(rate: Option<Approx<f64>>) -> Option<Approx<i128>> {
 
 /// Every figure of every row, under the same header whatever is known. There is
 /// no row of sums: whoever adds up a column must not count them twice.
-pub(super) fn exact(diff: &Diff) -> Table {
+pub(crate) fn exact(diff: &Diff) -> Table {
     let mut heads = ["name", "renamed_from", "id", "cgroup", "status"]
         .map(Head::left)
         .to_vec();

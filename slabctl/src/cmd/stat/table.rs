@@ -1,0 +1,124 @@
+//! What a command did to the caches, as a table.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use collectors::analysis::diff::{self, DiffRow};
+use collectors::model::{Approx, CounterId, Snapshot, Unit};
+use collectors::units::{Scale, percent};
+
+use super::{Peak, Seen};
+use crate::cmd::cells;
+use crate::cmd::diff::mark;
+use crate::output::table::{Cell, Head, Table};
+
+/// Steps of a counter; `None`: not counted.
+fn steps(row: &DiffRow, name: &str) -> Option<u64> {
+    let id = CounterId::ALL.iter().find(|id| id.name() == name)?;
+    let counter = row.counters.iter().find(|c| c.id == *id)?;
+    counter.delta.map(|d| d.value)
+}
+
+/// Steps on the fast and on the slow path.
+fn paths(row: &DiffRow, fast: &str, slow: &str) -> Option<(u64, u64)> {
+    Some((steps(row, fast)?, steps(row, slow)?))
+}
+
+/// What people look at.
+pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
+    let counted = seen.diff.rows.iter().any(|row| !row.counters.is_empty());
+    let mut heads = vec![Head::left("Name"), Head::left("")];
+    heads.extend(
+        [
+            "Space", "Change", "Highest", "Objects", "Highest", "Slabs", "Part",
+        ]
+        .map(Head::right),
+    );
+    if counted {
+        heads.extend(["Allocs", "Fast", "Frees", "Fast"].map(Head::right));
+    }
+    let mut table = Table::new(heads);
+    for (row, peak) in seen.diff.rows.iter().zip(&seen.peaks) {
+        let changes = &row.changes;
+        let highest =
+            |figure: Option<u64>, unit| cells::maybe(figure.map(Approx::exact), unit, scale);
+        let mut cells = vec![
+            Cell::text(&*row.name),
+            Cell::text(mark(row)),
+            cells::maybe(changes.memory.after, Unit::Bytes, scale),
+            cells::delta(changes.memory.delta, Unit::Bytes, scale),
+            highest(peak.memory, Unit::Bytes),
+            cells::delta(changes.objects.delta, Unit::Objects, scale),
+            highest(peak.objects, Unit::Objects),
+            cells::delta(changes.slabs.delta, Unit::Slabs, scale),
+            cells::delta(changes.partial.delta, Unit::Slabs, scale),
+        ];
+        if counted {
+            for (fast, slow) in [
+                ("alloc_fastpath", "alloc_slowpath"),
+                ("free_fastpath", "free_slowpath"),
+            ] {
+                cells.extend(path_cells(paths(row, fast, slow)));
+            }
+        }
+        table.row(cells);
+    }
+    table
+}
+
+fn path_cells(paths: Option<(u64, u64)>) -> [Cell; 2] {
+    let Some((fast, slow)) = paths else {
+        return [Cell::missing(), Cell::missing()];
+    };
+    let all = fast.saturating_add(slow);
+    let share = if all == 0 {
+        Cell::missing()
+    } else {
+        Cell::text(percent(fast as f64 / all as f64))
+    };
+    [Cell::text(all.to_string()), share]
+}
+
+/// Every figure, under the same header whatever is known.
+pub(super) fn exact(seen: &Seen) -> Table {
+    let mut table = crate::cmd::diff::exact(&seen.diff);
+    let peaks = |peak: &Peak| [peak.objects, peak.slabs, peak.partial, peak.memory];
+    let heads = [
+        "objects_highest",
+        "slabs_highest",
+        "partial_highest",
+        "memory_highest",
+    ];
+    table.widen(
+        &heads.map(Head::right),
+        seen.peaks.iter().map(|peak| {
+            peaks(peak)
+                .map(|f| f.map_or_else(Cell::missing, |f| Cell::text(f.to_string())))
+                .to_vec()
+        }),
+    );
+    table
+}
+
+/// One line about the time since the start.
+pub(super) fn line(elapsed: Duration, before: &Snapshot, now: &Snapshot, scale: Scale) -> String {
+    let mut diff = diff::diff(before, now, Some(elapsed));
+    let bytes = |row: &DiffRow| row.changes.memory.delta.map_or(0, |d| d.value);
+    diff.rows
+        .sort_by_key(|row| Reverse(bytes(row).unsigned_abs()));
+    let shown = diff.rows.iter().filter(|row| bytes(row) != 0).take(3);
+    let delta = |figure| cells::delta(figure, Unit::Bytes, scale).shown().to_owned();
+    let names: Vec<String> = shown
+        .map(|row| format!("{} {}", row.name, delta(row.changes.memory.delta)))
+        .collect();
+    let rest = if names.is_empty() {
+        "no cache changed".to_owned()
+    } else {
+        names.join(", ")
+    };
+    format!(
+        "{:.1} s: {} in all; {rest}",
+        elapsed.as_secs_f64(),
+        delta(diff.totals.memory.delta)
+    )
+}
