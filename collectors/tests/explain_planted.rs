@@ -180,6 +180,35 @@ fn plain_addresses_are_shown_and_hashed_ones_are_not() {
     assert_eq!(address(&log!("planted-7.3")), None);
 }
 
+/// Alone in its slab, an object that is freed twice is not called free by the
+/// kernel: the slab has less in use than is to be freed.
+#[test]
+fn a_slab_with_less_in_use_than_is_freed_tells_a_double_free() {
+    let text = include_str!("data/log/planted-6.1-double-free-alone.txt");
+    for (used, freed, class) in [
+        (0, 1, Class::DoubleFree),
+        (0, 2, Class::Freelist),
+        (3, 8, Class::Freelist),
+    ] {
+        let reason = format!("Slab has {used} allocated objects but {freed} are to be freed");
+        let other = text.replace(
+            "Slab has 0 allocated objects but 1 are to be freed",
+            &reason,
+        );
+        assert!(other.contains(&reason));
+        let found = read(other.as_bytes());
+        let [finding] = &*found.findings else {
+            panic!("one report: {found:?}");
+        };
+        assert_eq!(finding.class, class, "{reason}");
+        assert_eq!(finding.operation, Some(Operation::Free));
+        assert_eq!(
+            finding.class == Class::DoubleFree,
+            !finding.unknown.is_empty()
+        );
+    }
+}
+
 #[test]
 fn kernels_without_a_fault_have_no_report() {
     let text = log!("boots-of-14-kernels");

@@ -18,7 +18,8 @@ pub struct CallSite {
     pub kind: SiteKind,
     /// Objects attributed to this site.
     pub count: Objects,
-    /// Symbol with offset and size as printed; `None` where the kernel says `<not-available>`.
+    /// Symbol with offset and size as printed; `None` where the kernel says `<not-available>`,
+    /// which has no age, process or processor either.
     pub symbol: Option<String>,
     /// Bytes lost to size-class rounding: all objects together, and each one.
     pub waste: Option<(u64, u64)>,

@@ -38,8 +38,7 @@ pub struct Demand {
     /// Caches without slabs will not be shown: nothing more is read of one that
     /// /proc/slabinfo shows to be empty.
     pub skip_empty: bool,
-    /// The caller samples once and exits: files may be left open, since the
-    /// kernel closes them all at exit for a third of the calls.
+    /// The caller samples once: no file is held open for the next sample.
     pub once: bool,
     /// Walk lists of any length for an exact count of objects.
     pub exact: bool,

@@ -52,6 +52,9 @@ pub(super) fn explain(finding: &mut Finding, slub: &Slub, layout: &Layout, reaso
             );
             finding.likely("Objects were freed twice, or the list was overwritten.");
         }
+        Reason::FreesMoreThanUsed(used, freed) => {
+            frees_more(finding, slub, layout, (*used, *freed));
+        }
         Reason::WrongCount(counter, found) => wrong_count(finding, *counter, *found),
         Reason::WrongNumber(found, right) => {
             simple(
@@ -161,7 +164,7 @@ fn double_free(finding: &mut Finding, slub: &Slub, layout: &Layout) {
         }
         (None, Some(second)) => {
             finding.certain(format!("The second free was by {second}."));
-            finding.not_known("Who freed it first: that is not tracked.");
+            finding.not_known("Who freed it first: the report has no track of it.");
         }
         (None, None) => finding.not_known("Who freed it, both times."),
     }
@@ -180,6 +183,27 @@ fn double_free(finding: &mut Finding, slub: &Slub, layout: &Layout) {
         finding.certain("The kernel ignored the second free.");
     }
     finding.do_next("Find out which of the two frees is one too many; set the pointer to NULL or take a reference.");
+}
+
+/// A slab has fewer objects in use than are to be freed.
+fn frees_more(
+    finding: &mut Finding,
+    slub: &Slub,
+    layout: &Layout,
+    (used, freed): (Option<u64>, Option<u64>),
+) {
+    if (used, freed) == (Some(0), Some(1)) {
+        finding.certain("No object of the slab was in use when this one was freed.");
+        double_free(finding, slub, layout);
+        return;
+    }
+    simple(
+        finding,
+        Class::Freelist,
+        "more objects were freed at once than the slab has in use",
+    );
+    pair(finding, "In use", used, "to be freed", freed);
+    finding.likely("Objects were freed twice, or the list of them was overwritten.");
 }
 
 fn function(symbol: &str) -> &str {

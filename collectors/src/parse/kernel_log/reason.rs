@@ -69,6 +69,8 @@ pub enum Reason {
     WrongCount(Option<u64>, Option<u64>),
     /// A list freed at once does not have the length it should have.
     BulkCount,
+    /// A slab with so many objects in use, of which so many are to be freed.
+    FreesMoreThanUsed(Option<u64>, Option<u64>),
     /// Objects are left at destruction.
     Remaining,
     /// A text that is not known.
@@ -129,7 +131,7 @@ const FORMS: &[Form] = &[
     }),
     (
         "Slab has {d} allocated objects but {d} are to be freed",
-        |_| Reason::BulkCount,
+        |v| Reason::FreesMoreThanUsed(v.dec(0), v.dec(1)),
     ),
     ("Bulk free expected {d} objects but found {d}", |_| {
         Reason::BulkCount
@@ -210,6 +212,10 @@ mod tests {
                 Reason::WrongCount(Some(10), Some(24)),
             ),
             ("inuse 9 > max 8", Reason::InUseOverMax(Some(9), Some(8))),
+            (
+                "Slab has 0 allocated objects but 1 are to be freed",
+                Reason::FreesMoreThanUsed(Some(0), Some(1)),
+            ),
             (
                 "Attempt to free object(0xffff8880) outside of slab",
                 Reason::OutsideSlab(Some(0xffff_8880)),

@@ -69,9 +69,10 @@ impl<'a> Reader<'a> {
         self.path.push('/');
         self.path.push_str(attribute.name);
         let keep = match attribute.cost {
-            _ if once => Keep::UntilExit,
-            Cost::Dynamic => Keep::ForTheNextSample,
-            Cost::Static | Cost::Walk => Keep::No,
+            Cost::Dynamic if !once => Keep::ForTheNextSample,
+            // An open file is itself objects of filp, seq_file and kmalloc
+            // caches: a report must not count a thousand of its own.
+            _ => Keep::No,
         };
         self.tree.read_attribute(&self.path, keep, &mut self.buf)?;
         std::str::from_utf8(&self.buf)

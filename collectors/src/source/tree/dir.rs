@@ -25,8 +25,6 @@ pub struct DirTree {
     confined: bool,
     /// Files held open for the next sample.
     kept: RefCell<HashMap<String, OwnedFd>>,
-    /// Files left open until the end.
-    left: RefCell<Vec<OwnedFd>>,
     /// How many are held at the most.
     max_kept: usize,
 }
@@ -68,7 +66,6 @@ impl DirTree {
             dir,
             confined,
             kept: RefCell::new(HashMap::new()),
-            left: RefCell::new(Vec::new()),
             max_kept: max_kept(),
         }
     }
@@ -190,15 +187,9 @@ impl Tree for DirTree {
         }
         let fd = self.open_file(path)?;
         rustix::io::pread(&fd, spare_capacity(buf), 0)?;
-        let (mut kept, mut left) = (self.kept.borrow_mut(), self.left.borrow_mut());
-        if kept.len() + left.len() < self.max_kept {
-            match keep {
-                Keep::No => {}
-                Keep::ForTheNextSample => {
-                    kept.insert(path.to_owned(), fd);
-                }
-                Keep::UntilExit => left.push(fd),
-            }
+        let mut kept = self.kept.borrow_mut();
+        if keep == Keep::ForTheNextSample && kept.len() < self.max_kept {
+            kept.insert(path.to_owned(), fd);
         }
         Ok(())
     }

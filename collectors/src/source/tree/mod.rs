@@ -79,8 +79,6 @@ pub enum Keep {
     No,
     /// It is read again: a `pread` then costs a third of open, read and close.
     ForTheNextSample,
-    /// The program ends soon: the kernel closes all files at once then.
-    UntilExit,
 }
 
 /// Largest file that is read whole from a tree or an archive.
