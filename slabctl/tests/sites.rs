@@ -85,7 +85,11 @@ fn without_records_it_says_what_to_do() {
     let run = run(&["sites", "dentry", "--from", UNTRACKED]);
     assert_eq!((run.code, &*run.stdout), (Some(0), ""));
     // The word of that kernel, which is older than 6.9.
-    assert!(run.stderr.contains(" slub_debug=U,dentry"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains(" slub_debug=U,dentry"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

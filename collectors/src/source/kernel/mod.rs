@@ -11,6 +11,7 @@ mod era;
 mod gather;
 mod id;
 mod join;
+pub mod raw;
 mod reader;
 mod sites;
 
