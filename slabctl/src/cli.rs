@@ -191,7 +191,7 @@ pub(crate) enum Command {
     Top(Box<Top>),
     /// Write all slab state of this machine into one file.
     Capture(Capture),
-    /// Look into caches of the built-in engine: slabs, objects, who had them; goes with --demo.
+    /// Every attribute and call site of a cache; of the built-in engine its slabs and objects.
     Dump(Dump),
     /// Have the kernel check caches, and tell what it found; or check the built-in engine.
     Validate(Validate),

@@ -153,18 +153,25 @@ pub(crate) enum SitesBy {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  slabctl dump dentry                          every attribute, nodes, CPUs, who allocated and freed
+  slabctl dump dentry --from capture.tar.zst --json
   slabctl dump --demo                          the first slabs of every cache, a character an object
   slabctl dump --demo=hybrid demo_session --slabs 100
   slabctl dump --demo demo_handle --objects    a row an object, with who allocated it
   slabctl dump --demo demo_handle --object 3   one object: stacks, red zones, poison
-  slabctl dump --demo demo_handle --json
 
+A kernel shows no single slabs or objects. Call sites need slab_debug=U at boot;
+reading them, and some attributes, walks lists of the cache.
 Slots are the engine's virtual CPUs, one for each thread. What moves while it is
 looked at is shown as not known; the demonstration load is held meanwhile.")]
 pub(crate) struct Dump {
-    /// Only caches with a name like one of these (glob, or /regex/).
-    #[arg(value_name = "CACHE")]
+    /// The caches: of a kernel names, aliases, ids or patterns; of the engine
+    /// patterns, by default all (glob, or /regex/).
+    #[arg(value_name = "CACHE", add = clap_complete::engine::ArgValueCompleter::new(crate::complete::caches))]
     pub(crate) patterns: Vec<String>,
+    /// Call sites shown of each kind; all in JSON [default: 20].
+    #[arg(short = 'n', long, value_name = "N", conflicts_with_all = ["slabs", "objects", "object"])]
+    pub(crate) top: Option<usize>,
     /// Slabs of each cache at most; by default 2, or 16 when caches are named.
     #[arg(long, value_name = "N", conflicts_with = "object")]
     pub(crate) slabs: Option<usize>,

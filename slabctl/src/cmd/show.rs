@@ -85,7 +85,7 @@ pub(super) fn why_nothing(source: &mut dyn Source, demand: &Demand, name: &str) 
     }
 }
 
-fn no_such(all: &Snapshot, name: &str) -> Failure {
+pub(super) fn no_such(all: &Snapshot, name: &str) -> Failure {
     let failure = Failure::new(
         Status::NoSuchCache,
         format!("no cache, alias or sysfs id {name:?}"),
@@ -144,7 +144,7 @@ fn pages(
     Ok(())
 }
 
-fn title(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
+pub(super) fn title(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
     write!(out, "{}", text::safe(&cache.name))?;
     if let Some(id) = cache.sysfs_id.as_deref().filter(|id| *id != &*cache.name) {
         write!(out, "  ({})", text::safe(id))?;
@@ -384,7 +384,11 @@ fn aliases(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
 }
 
 /// A table inside the page, whatever the form of output.
-fn aligned(context: &Context, table: &Table, out: &mut impl Write) -> anyhow::Result<()> {
+pub(super) fn aligned(
+    context: &Context,
+    table: &Table,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
     let hidden = table.write(out, &context.screen)?;
     if !hidden.is_empty() {
         out.flush()?;
@@ -396,7 +400,7 @@ fn aligned(context: &Context, table: &Table, out: &mut impl Write) -> anyhow::Re
     Ok(())
 }
 
-fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
+pub(super) fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
     if cache.nodes.is_empty() {
         return Ok(());
     }
@@ -430,7 +434,7 @@ fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Resul
     aligned(context, &table, out)
 }
 
-fn cpus(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
+pub(super) fn cpus(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
     if !cache.cpus.is_empty() {
         let count = |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
         let sheaves = cache.cpus.iter().any(|part| part.sheaf_main.is_some());

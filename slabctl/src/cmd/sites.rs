@@ -1,6 +1,6 @@
 //! `slabctl sites [CACHE]`: who holds what, and what accumulates.
 
-mod lines;
+pub(super) mod lines;
 
 use std::io::Write as _;
 
@@ -99,7 +99,7 @@ fn present(
     Ok((snapshot, list))
 }
 
-fn unchanged(group: Group) -> GroupChange {
+pub(super) fn unchanged(group: Group) -> GroupChange {
     GroupChange {
         before: group.count,
         after: group.count,

@@ -161,7 +161,8 @@ fn format_holds(rule: &Value, value: &Value) -> bool {
         ("uint64", Value::Number(n)) => n.is_u64(),
         // Wider than 64 bits is read back as a float, which is no integer here.
         ("int128", Value::Number(n)) => n.is_i64() || n.is_u64(),
-        ("date-time" | "uint16" | "uint32" | "uint64" | "int128" | "double", _) => true,
+        ("int64", Value::Number(n)) => n.is_i64(),
+        ("date-time" | "uint16" | "uint32" | "uint64" | "int64" | "int128" | "double", _) => true,
         _ => false,
     }
 }

@@ -1,19 +1,27 @@
-//! The document `slabctl.dump/1`: slabs and objects of caches.
+//! The document `slabctl.dump/1`: slabs and objects of an engine's caches, or
+//! attributes and call sites of a kernel's.
 //!
-//! Source of truth: `collectors::model::Dump`.
+//! Source of truth: `collectors::model::Dump`; `cmd::dump::kernel::Dumped`.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use collectors::analysis::sites::GroupChange;
 use collectors::model::{
-    Dump, DumpCache, DumpObject, DumpSlab, DumpTrack, Holder, Place, Snapshot,
+    Dump, DumpCache, DumpObject, DumpSlab, DumpTrack, Holder, OriginKind, Place, Quantity, Snapshot,
 };
+use collectors::source::kernel::raw::RawAttribute;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::dump::address;
 use super::envelope::{Source, SystemInfo, WarningOut, moment};
+use super::json_sites::SiteOut;
+use super::row::CacheRow;
+use crate::cmd::dump::kernel::{Dumped, debug_letters};
 
-/// Slabs of caches, and where each of their objects is.
+/// Slabs of an engine's caches, and where each of their objects is; or all that
+/// a kernel tells of its caches, which is no single slabs.
 ///
 /// Later versions of this document may add fields, and keep those that are here.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -30,7 +38,7 @@ pub(crate) struct Document<'a> {
     system: SystemInfo<'a>,
     /// Number of slabs of these caches that are left out of this document.
     cut_slabs: u64,
-    /// The caches, in the order of their making.
+    /// The caches, in the order of their making; a kernel's in its own order.
     caches: Vec<CacheOut<'a>>,
     /// What to know about the source.
     warnings: Vec<WarningOut>,
@@ -41,26 +49,60 @@ pub(crate) struct Document<'a> {
 struct CacheOut<'a> {
     /// Name of the cache.
     name: &'a str,
-    /// How it allocates; null for a debug cache.
+    /// How it allocates; null for a debug cache, and for a kernel's.
     policy: Option<&'a str>,
-    /// Debug flags as letters of `slab_debug`, or "-".
-    debug: &'a str,
-    /// Bytes of an object.
-    object_size: u32,
-    /// Bytes from one object to the next.
-    slab_size: u32,
-    /// Number of objects in a slab of the usual order.
-    objs_per_slab: u32,
-    /// Number of slabs, also of those left out.
-    slabs_total: u64,
-    /// Number of objects in use by the counters.
-    objects: u64,
-    /// True when everything is of one moment and adds up to the counters.
+    /// Debug flags as letters of `slab_debug`, or "-"; null when not known.
+    debug: Option<Cow<'a, str>>,
+    /// Bytes of an object; null when not known.
+    object_size: Option<u64>,
+    /// Bytes from one object to the next; null when not known.
+    slab_size: Option<u64>,
+    /// Number of objects in a slab of the usual order; null when not known.
+    objs_per_slab: Option<u64>,
+    /// Number of slabs, also of those left out; null when not known.
+    slabs_total: Option<u64>,
+    /// Number of objects in use by the counters; null when not known.
+    objects: Option<u64>,
+    /// True when everything is of one moment and adds up to the counters; never
+    /// of a kernel.
     exact: bool,
-    /// Number of objects of all slabs, by where they are.
-    places: Places,
-    /// The slabs in order of address, without those left out.
+    /// Number of objects of all slabs, by where they are; null for a kernel.
+    places: Option<Places>,
+    /// The slabs in order of address, without those left out; none of a kernel.
     slabs: Vec<SlabOut<'a>>,
+    /// What only a kernel tells; null for the engine.
+    kernel: Option<KernelOut<'a>>,
+}
+
+/// What a kernel tells of a cache.
+#[derive(Debug, Serialize, JsonSchema)]
+struct KernelOut<'a> {
+    /// Its figures, with nodes, processors and counters, as in `slabctl.report/1`.
+    figures: CacheRow<'a>,
+    /// Its attribute files by name; without files, its figures under the same names.
+    attributes: Vec<AttributeOut<'a>>,
+    /// True when `attributes` are files and not only figures.
+    attributes_read: bool,
+    /// Who allocated the objects, by stack, most first; null when that is not
+    /// recorded, or not in the source.
+    allocated_by: Option<Vec<SiteOut<'a>>>,
+    /// Who freed their slots' previous objects; null likewise.
+    freed_by: Option<Vec<SiteOut<'a>>>,
+    /// Why there are no sites, and what to do; empty when there are.
+    sites_missing: &'a [String],
+}
+
+/// One attribute.
+#[derive(Debug, Serialize, JsonSchema)]
+struct AttributeOut<'a> {
+    /// Name of its file.
+    name: &'a str,
+    /// Its text; null when it was not read.
+    value: Option<&'a str>,
+    /// Why it could not be read; null when it was, or when it is not for reading.
+    error: Option<&'a str>,
+    /// What it is; null when this program does not know it.
+    meaning: Option<&'a str>,
 }
 
 /// Numbers of objects by where they are.
@@ -242,14 +284,14 @@ fn cache(of: &DumpCache) -> CacheOut<'_> {
     CacheOut {
         name: &of.name,
         policy: of.policy,
-        debug: &of.debug,
-        object_size: of.object_size,
-        slab_size: of.slab_size,
-        objs_per_slab: of.objs_per_slab,
-        slabs_total: of.slabs_total,
-        objects: of.counted,
+        debug: Some(Cow::Borrowed(&of.debug)),
+        object_size: Some(of.object_size.into()),
+        slab_size: Some(of.slab_size.into()),
+        objs_per_slab: Some(of.objs_per_slab.into()),
+        slabs_total: Some(of.slabs_total),
+        objects: Some(of.counted),
         exact: of.exact,
-        places: Places {
+        places: Some(Places {
             allocated,
             free,
             remote,
@@ -259,13 +301,70 @@ fn cache(of: &DumpCache) -> CacheOut<'_> {
             barn,
             quarantined,
             unknown,
-        },
+        }),
         slabs: of.slabs.iter().map(|it| slab(of, it)).collect(),
+        kernel: None,
     }
 }
 
-/// The document on a look into the source of `snapshot`.
-pub(crate) fn document<'a>(snapshot: &'a Snapshot, dump: &'a Dump) -> Document<'a> {
+fn of_one<'a>(dumped: &'a Dumped<'_>, page_size: u64) -> CacheOut<'a> {
+    let cache = dumped.cache;
+    let figure = |q| cache.get(q).map(|f| f.value);
+    let sites = |list: &'a [GroupChange]| {
+        let out = list.iter().map(|group| SiteOut::of(group, false)).collect();
+        cache.sites.is_some().then_some(out)
+    };
+    let attribute = |a: &'a RawAttribute| AttributeOut {
+        name: &a.name,
+        value: a.value.as_deref(),
+        error: a.error.as_deref(),
+        meaning: a.meaning,
+    };
+    CacheOut {
+        name: &cache.name,
+        policy: None,
+        debug: debug_letters(cache.flags).map(Cow::Owned),
+        object_size: figure(Quantity::ObjectSize),
+        slab_size: figure(Quantity::SlabSize),
+        objs_per_slab: figure(Quantity::ObjsPerSlab),
+        slabs_total: figure(Quantity::Slabs),
+        objects: figure(Quantity::Objects),
+        exact: false,
+        places: None,
+        slabs: Vec::new(),
+        kernel: Some(KernelOut {
+            figures: CacheRow::of(cache, page_size),
+            attributes: dumped.attributes.iter().map(attribute).collect(),
+            attributes_read: dumped.read,
+            allocated_by: sites(&dumped.allocated),
+            freed_by: sites(&dumped.freed),
+            sites_missing: &dumped.missing,
+        }),
+    }
+}
+
+/// The document on caches of the kernel that is the source of `snapshot`.
+pub(crate) fn of_kernel<'a>(snapshot: &'a Snapshot, list: &'a [Dumped<'_>]) -> Document<'a> {
+    let page_size = snapshot.system.page_size;
+    Document {
+        schema: "slabctl.dump/1",
+        generated_at: generated(snapshot),
+        source: Source::of(&snapshot.origin),
+        system: SystemInfo::of(&snapshot.system),
+        cut_slabs: 0,
+        caches: list.iter().map(|one| of_one(one, page_size)).collect(),
+        warnings: WarningOut::all(&snapshot.warnings),
+    }
+}
+
+/// A capture gives the same document every time.
+fn generated(snapshot: &Snapshot) -> Option<String> {
+    let live = snapshot.origin.kind != OriginKind::Capture;
+    moment(snapshot.origin.taken_at.filter(|_| live))
+}
+
+/// The document on a look into the engine that is the source of `snapshot`.
+pub(crate) fn of_engine<'a>(snapshot: &'a Snapshot, dump: &'a Dump) -> Document<'a> {
     Document {
         schema: "slabctl.dump/1",
         generated_at: moment(snapshot.origin.taken_at),
@@ -286,7 +385,7 @@ mod tests {
     fn every_part_follows_the_schema() {
         let snapshot = samples::snapshot();
         let dump = dump::tests::sample();
-        let value = serde_json::to_value(document(&snapshot, &dump)).unwrap();
+        let value = serde_json::to_value(of_engine(&snapshot, &dump)).unwrap();
         let schema = schema::schema("dump").unwrap();
         assert_eq!(check::errors(&schema, &value), Vec::<String>::new());
         let slab = &value["caches"][0]["slabs"][0];

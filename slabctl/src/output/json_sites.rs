@@ -51,7 +51,7 @@ struct CacheOut<'a> {
 
 /// One site, or one stack.
 #[derive(Debug, Serialize, JsonSchema)]
-struct SiteOut<'a> {
+pub(super) struct SiteOut<'a> {
     /// Function with offset and size; null where the kernel did not know.
     symbol: Option<&'a str>,
     /// Frames, innermost first; empty where none is recorded, or for several stacks together.
@@ -85,7 +85,7 @@ struct SiteOut<'a> {
 }
 
 impl<'a> SiteOut<'a> {
-    fn of(change: &'a GroupChange, differs: bool) -> Self {
+    pub(super) fn of(change: &'a GroupChange, differs: bool) -> Self {
         let group = &change.group;
         Self {
             symbol: group.symbol.as_deref(),

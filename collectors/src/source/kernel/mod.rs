@@ -12,6 +12,7 @@ mod gather;
 mod id;
 mod join;
 mod memory;
+pub mod raw;
 mod reader;
 mod sites;
 

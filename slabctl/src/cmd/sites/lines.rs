@@ -31,7 +31,7 @@ pub(super) fn pages(
     Ok(())
 }
 
-fn line(
+pub(crate) fn line(
     change: &GroupChange,
     differs: bool,
     scale: Scale,
