@@ -12,9 +12,11 @@ use crate::debug::layout::LayoutSpec;
 use crate::engine::{Engine, MAX_CACHES};
 use crate::guarded;
 use crate::harden::{self, Hard};
+use crate::heap;
 use crate::hooks::DebugHooks;
 use crate::order::{OrderParams, calculate_order, order_of};
 use crate::policy::Policy;
+use crate::row::Row;
 use crate::sync::{AtomicU32, AtomicUsize, Lock, Ordering, Ordering::Relaxed};
 use crate::sys::{self, PAGE};
 use std::alloc::Layout;
@@ -38,6 +40,8 @@ pub struct CacheBuilder<'a> {
     hooks: Option<&'static dyn DebugHooks>,
     flags: Option<DebugFlags>,
     kmalloc: bool,
+    kind: u8,
+    rows: Option<usize>,
     harden: bool,
     randomise: bool,
 }
@@ -82,6 +86,8 @@ impl<'a> CacheBuilder<'a> {
             hooks: None,
             flags: None,
             kmalloc: false,
+            kind: 0,
+            rows: None,
             harden: engine.core.config.harden_freelist,
             randomise: engine.core.config.randomise_freelist,
         }
@@ -192,6 +198,13 @@ impl<'a> CacheBuilder<'a> {
         self
     }
 
+    /// It is the cache of a class of a heap, which has its rows.
+    pub(crate) const fn of_heap(mut self, kind: u8, rows: usize) -> Self {
+        self.kind = kind;
+        self.rows = Some(rows);
+        self
+    }
+
     /// The flags that apply, by the builder or else by the engine's option.
     fn flags(&self) -> DebugFlags {
         if let Some(flags) = self.flags {
@@ -246,10 +259,7 @@ impl<'a> CacheBuilder<'a> {
             (bytes.max(8), 0, 0)
         };
         let size = size.next_multiple_of(align);
-        let cpus = match self.engine.core.config.cpus {
-            0 => sys::cpus(),
-            n => n,
-        };
+        let cpus = self.engine.core.config.cpus;
         let params = OrderParams {
             min_objects: Some(self.min_objects),
             max_order: self.max_order,
@@ -302,7 +312,7 @@ impl<'a> CacheBuilder<'a> {
         }
         let name = name.or_else(|| self.store_name());
         let name = name.ok_or(Error::NoMemory)?;
-        let rows = sys::map_lazy(CacheCore::rows_bytes());
+        let rows = { self.rows }.unwrap_or_else(|| sys::map_lazy(CacheCore::rows_bytes()));
         if rows == 0 {
             return Err(Error::NoMemory);
         }
@@ -405,7 +415,12 @@ impl<'a> CacheBuilder<'a> {
             sequence: None,
             seed: 0,
             mergeable,
+            kind: self.kind,
             rows,
+            stride: match self.rows {
+                Some(_) => heap::STRIDE,
+                None => size_of::<Row>(),
+            },
             min_partial: AtomicU32::new(
                 self.min_partial.unwrap_or((size.ilog2() / 2).clamp(5, 10)),
             ),

@@ -40,6 +40,9 @@ pub struct EngineConfig {
     pub report: Report,
     /// What happens after a report.
     pub on_fault: OnFault,
+    /// First address and end of the code that the engine is in, if that is a library of its own: its
+    /// frames are not shown as who allocated or freed. By default the engine knows its own functions.
+    pub own_code: (usize, usize),
 }
 
 impl Default for EngineConfig {
@@ -67,6 +70,7 @@ impl EngineConfig {
             sample_every: 0,
             report: Report::Stderr,
             on_fault: OnFault::Quarantine,
+            own_code: (0, 0),
         }
     }
 }

@@ -62,10 +62,13 @@ pub(crate) struct CacheCore {
     pub sequence: Option<&'static [u16]>,
     pub seed: u64,
     pub mergeable: bool,
+    /// What its pages are in the page map: for [`crate::heap`], else 0.
+    pub kind: u8,
     /// Some of its objects are guarded.
     pub sampled: bool,
-    /// Address of the rows, one for each slot.
+    /// Address of the row of slot 0; the others follow `stride` bytes apart.
     pub rows: usize,
+    pub stride: usize,
     pub min_partial: AtomicU32,
     /// Handles; merged caches share one core.
     pub refs: AtomicU32,
@@ -94,8 +97,8 @@ impl CacheCore {
     #[inline(always)]
     pub fn row(&self, slot: u32) -> &Row {
         debug_assert!(slot < slot::MAX_SLOTS);
-        // SAFETY: `rows` maps MAX_SLOTS zeroed rows, valid as they are, while the core lives.
-        unsafe { &*(self.rows as *const Row).add(slot as usize) }
+        // SAFETY: there are MAX_SLOTS zeroed rows, valid as they are, while the core lives.
+        unsafe { &*((self.rows + slot as usize * self.stride) as *const Row) }
     }
 
     #[inline]

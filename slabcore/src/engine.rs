@@ -64,8 +64,12 @@ static REGISTRY: Registry = Registry {
 };
 
 impl EngineCore {
-    fn create(config: EngineConfig) -> Result<&'static Self, Error> {
+    fn create(mut config: EngineConfig) -> Result<&'static Self, Error> {
         fork::register();
+        if config.cpus == 0 {
+            // Asked once: it opens a file.
+            config.cpus = sys::cpus();
+        }
         let pages = Pages::new(
             config.reserve,
             config.limit,

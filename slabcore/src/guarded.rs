@@ -108,8 +108,6 @@ pub(crate) struct Pool {
     base: usize,
     /// Bytes of a page of the system.
     page: usize,
-    /// Address of rows that stay empty: without a fast path.
-    pub blind_rows: usize,
     every: u64,
     lock: Lock,
     turns: AtomicU64,
@@ -133,14 +131,12 @@ impl Pool {
     pub fn make(every: u32) -> Option<&'static Self> {
         let page = sys::page_size();
         let base = sys::reserve((2 * SLOTS + 1) * page, page);
-        let blind_rows = sys::map_lazy(CacheCore::rows_bytes());
         let at = sys::map_lazy(size_of::<Self>());
         let slots = sys::map_lazy(SLOTS * size_of::<Meta>());
-        if base == 0 || blind_rows == 0 || at == 0 || slots == 0 {
+        if base == 0 || at == 0 || slots == 0 {
             // SAFETY: new mappings that nobody uses.
             unsafe {
                 sys::unmap(base, (2 * SLOTS + 1) * page);
-                sys::unmap(blind_rows, CacheCore::rows_bytes());
                 sys::unmap(at, size_of::<Self>());
                 sys::unmap(slots, SLOTS * size_of::<Meta>());
             }
@@ -156,7 +152,6 @@ impl Pool {
             at.write(Self {
                 base,
                 page,
-                blind_rows,
                 every: u64::from(every.max(1)),
                 lock: Lock::new(),
                 turns: AtomicU64::new(0),
@@ -175,7 +170,6 @@ impl Pool {
         // SAFETY: our own mappings, unused by the contract; `self` last.
         unsafe {
             sys::unmap(self.base, self.bytes());
-            sys::unmap(self.blind_rows, CacheCore::rows_bytes());
             sys::unmap(self.slots, SLOTS * size_of::<Meta>());
             sys::unmap(std::ptr::from_ref(self) as usize, size_of::<Self>());
         }
@@ -327,7 +321,7 @@ pub(crate) fn alloc(core: &CacheCore, cx: Cx<'_>) -> Option<usize> {
         return None;
     }
     let mut op = Operation::new();
-    op.identify(None, crate::cache::is_entry);
+    op.identify(None, core.engine.config.own_code);
     let at = pool.take(core, &Who::of(&op))?;
     if let Some(ctor) = core.ctor {
         ctor(at as *mut u8);
@@ -339,7 +333,7 @@ pub(crate) fn alloc(core: &CacheCore, cx: Cx<'_>) -> Option<usize> {
 /// Frees an object of the pool, or what claims to be one. No lock is held.
 pub(crate) fn free(core: &CacheCore, pool: &Pool, address: usize) {
     let mut op = Operation::new();
-    op.identify(None, crate::cache::is_entry);
+    op.identify(None, core.engine.config.own_code);
     let who = Who::of(&op);
     let (wrong, meta) = pool.give(core, address, &who);
     if wrong != Some(What::InvalidFree) {

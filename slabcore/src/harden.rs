@@ -108,7 +108,7 @@ impl CacheCore {
             Fault::BadLink { object, link }
         };
         let mut op = Operation::new();
-        op.identify(None, crate::cache::is_entry);
+        op.identify(None, self.engine.config.own_code);
         op.found(Finding::new(self.id, 0, fault).in_slab(slab));
         let tainted = self.engine.faults.fetch_add(1, Relaxed) > 0;
         let taint = if tainted { TAINTED } else { NOT_TAINTED };

@@ -13,6 +13,7 @@
 //! * **debug cache**: one without fast paths, whose slots have room for guards and tracks.
 //! * **quarantine**: objects of a debug cache that stay out of use after damage.
 //! * **guarded** object: a sampled one on a page of its own between inaccessible ones.
+//! * **heap**: an engine with a cache for each class of sizes; **kind**: the class of a page.
 //! * **sheaf**: an array of object pointers; **barn**: a node's stock of full and empty ones.
 //!
 //! # Invariants
@@ -44,6 +45,8 @@
 //! 13. Who takes objects out of a word writes to them after a release fence; who reads links
 //!     without a lock believes them only if, after an acquire fence, the word is the same. So a
 //!     word changes, too, before a slab's memory goes.
+//! 14. A page has a kind while it is of a slab of that class of a heap; both change under the
+//!     page lock, so before an object of the slab is handed out and after the last one is back.
 
 #![cfg_attr(loom, allow(missing_docs, dead_code))]
 
@@ -80,6 +83,8 @@ mod global;
 mod guarded;
 #[cfg(not(loom))]
 mod harden;
+#[cfg(not(loom))]
+pub mod heap;
 #[cfg(not(loom))]
 pub mod hooks;
 #[cfg(not(loom))]

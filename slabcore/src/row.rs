@@ -5,9 +5,11 @@
 //! anything from two of them, unless two [`Row::stamp`]s around them are equal. All zero is a valid row that holds nothing: its
 //! arrays have no capacity, so both fast paths leave it at once.
 
+use crate::slot::MAX_SLOTS;
 use crate::stats::{Stat, StatRow};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
 use crate::wake::WakeQueue;
+use std::cell::UnsafeCell;
 use std::sync::atomic::fence;
 
 /// A row.
@@ -52,6 +54,22 @@ pub(crate) struct Row {
     changing: AtomicU32,
     /// Slabs of this slot that others have freed to.
     pub queue: Apart<WakeQueue>,
+}
+
+/// Rows that are always empty: no fast path works on them. In a cell, so that the linker puts them
+/// where zeroes take no room in the file.
+#[repr(align(128))]
+#[expect(dead_code, reason = "read as rows")]
+struct Blind(UnsafeCell<[u8; MAX_SLOTS as usize * size_of::<Row>()]>);
+
+// SAFETY: nobody writes them.
+unsafe impl Sync for Blind {}
+
+static BLIND: Blind = Blind(UnsafeCell::new([0; MAX_SLOTS as usize * size_of::<Row>()]));
+
+/// Address of rows for all slots that are always empty.
+pub(crate) const fn blind() -> *const Row {
+    (&raw const BLIND).cast()
 }
 
 /// What a row looked like: two equal stamps mean that it did not change in between.

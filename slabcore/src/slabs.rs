@@ -46,6 +46,9 @@ impl Cx<'_> {
             desc.on_node.store(0, Relaxed);
             desc.place.store(place::NOWHERE, Relaxed);
             desc.node.store(node as u32, Relaxed);
+            if core.kind != 0 {
+                core.engine.pages.set_kind(run.page, core.kind);
+            }
             // Who finds it there finds the rest.
             desc.cache.store(core.id + 1, Release);
             let node = &core.nodes[node].node;
@@ -87,6 +90,9 @@ impl Cx<'_> {
         // SAFETY: no object of the slab is in use and it is on no list, so nobody can reach it.
         unsafe {
             core.engine.pages.free(slab, || {
+                if core.kind != 0 {
+                    core.engine.pages.set_kind(slab, 0);
+                }
                 desc.cache.store(0, Relaxed);
                 add(&node.nr_slabs, 1u64.wrapping_neg());
                 add(&node.total_objects, objects.wrapping_neg());

@@ -12,6 +12,7 @@
 mod tls;
 
 use self::tls::State;
+use crate::heap;
 use crate::row::Row;
 use crate::sync::{AtomicU32, Lock, Ordering::Relaxed};
 use std::sync::atomic::AtomicU16;
@@ -39,10 +40,16 @@ static SLOTS: Slots = Slots {
     key: AtomicU32::new(0),
 };
 
-/// Byte offset of this thread's rows; 0 if it has no slot.
+/// Address of this thread's row among `rows`; the first one if it has no slot.
 #[inline(always)]
-pub(crate) fn offset() -> usize {
-    tls::offset()
+pub(crate) fn row(rows: usize) -> usize {
+    tls::row(rows)
+}
+
+/// Bytes from the rows of slot 0 of a heap to those of this thread.
+#[inline(always)]
+pub(crate) fn heap_offset() -> usize {
+    tls::heap_offset()
 }
 
 /// This thread's slot, given at the first call; `None` if it must use [`SHARED`].
@@ -107,7 +114,8 @@ fn ask() -> Option<u32> {
     }
     let slot = slot?;
     tls::set_state(State::Owner);
-    tls::set_slot(slot, slot as usize * size_of::<Row>());
+    let of = |stride: usize| slot as usize * stride;
+    tls::set_slot(slot, of(size_of::<Row>()), of(heap::STRIDE));
     Some(slot)
 }
 
@@ -146,7 +154,7 @@ pub(crate) fn release(slot: u32) {
 /// Runs after the destructors of Rust's thread-locals. What later destructors
 /// of other keys allocate or free goes through the shared row.
 extern "C" fn on_exit(slot: *mut libc::c_void) {
-    tls::set_slot(0, 0);
+    tls::set_slot(0, 0, 0);
     tls::set_state(State::Without);
     give_back(slot as usize as u32);
 }

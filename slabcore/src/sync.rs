@@ -5,7 +5,8 @@
 //! freshly mapped memory. It allocates nothing, knows no poisoning and starts
 //! no thread. It is not fair and not reentrant.
 
-pub use std::sync::atomic::Ordering;
+// What is only loaded and stored, by itself, needs no schedule.
+pub use std::sync::atomic::{AtomicU8, Ordering};
 
 #[cfg(not(any(loom, shuttle)))]
 pub use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize, fence};

@@ -5,9 +5,10 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From the bottom up: a crate may depend on those before it.
-const ORDER: [&str; 5] = [
+const ORDER: [&str; 6] = [
     "slabctl-slabcore",
     "slabctl-loads",
+    "slabctl-preload",
     "slabctl-collectors",
     "slabctl-tui",
     "slabctl",

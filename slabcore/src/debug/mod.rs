@@ -10,7 +10,7 @@
 //! * [`track`] remembers who allocated and freed, [`depot`] keeps the stacks once each.
 //! * `cache`, `operations` and `beside` apply all of it to a cache of the engine, as its hooks; [`operation`] carries who runs an operation and
 //!   the report it makes, `quarantine` what is kept out of use.
-//! * [`reason`] and [`report`] word a failure as the kernel does, [`crate::finding`] holds it as data; [`symbols`] names code addresses.
+//! * [`reason`] and [`report`] (and `outside`) word a failure as the kernel does, [`crate::finding`] holds it as data; [`symbols`] names code addresses.
 //!
 //! Source of truth: `mm/slub.c` and `include/linux/poison.h` of Linux 6.12, for byte values, offsets and the format
 //! of the log lines; captures of kernels 6.1 to 7.3 serve as test data.
@@ -25,6 +25,7 @@ pub mod flags;
 pub mod layout;
 pub mod operation;
 mod operations;
+pub(crate) mod outside;
 pub mod poison;
 pub(crate) mod quarantine;
 pub mod raw;

@@ -181,17 +181,33 @@ impl Operation {
         }
     }
 
-    /// Finds out who runs this. Frames up to the innermost one outside of the functions that `inner` knows by their
-    /// start are left out. Not to be called with a lock held.
-    pub fn identify(&mut self, depot: Option<&StackDepot<'_>>, inner: impl Fn(usize) -> bool) {
-        let n = depot::capture(0, &mut self.frames);
-        let known = self.frames.iter().take(n.min(10)).rposition(|&frame| {
-            // A return address may already be that of the next function.
-            inner(depot::function_of(frame.wrapping_sub(1)))
-        });
-        let skip = known.map_or(0, |at| at + 1).min(n.saturating_sub(1));
-        self.frames.copy_within(skip..n, 0);
-        self.nr_frames = n - skip;
+    /// Finds out who runs this. The engine's own frames are left out, told by `own_code` (see
+    /// [`crate::EngineConfig::own_code`]), or if that is empty by the functions on the way into it. Not to be called with
+    /// a lock held.
+    pub fn identify(&mut self, depot: Option<&StackDepot<'_>>, own_code: (usize, usize)) {
+        // The library around the engine may have many frames where nothing is inlined.
+        let mut deep = [0; 2 * MAX_FRAMES];
+        let n = depot::capture(0, &mut deep);
+        let frames = deep.get(..n).unwrap_or(&[]);
+        let own = own_code.0..own_code.1;
+        let skip = if own.is_empty() {
+            let known = frames.iter().take(10).rposition(|&frame| {
+                // A return address may already be that of the next function.
+                crate::cache::is_entry(depot::function_of(frame.wrapping_sub(1)))
+            });
+            known.map_or(0, |at| at + 1)
+        } else {
+            frames
+                .iter()
+                .take_while(|frame| own.contains(frame))
+                .count()
+        };
+        let skip = skip.min(n.saturating_sub(1));
+        self.nr_frames = 0;
+        for (to, from) in self.frames.iter_mut().zip(frames.iter().skip(skip)) {
+            *to = *from;
+            self.nr_frames += 1;
+        }
         let frames = self.frames.get(..self.nr_frames).unwrap_or(&[]);
         self.track = Track {
             caller: frames.first().map_or(0, |&frame| frame as u64),

@@ -2,16 +2,14 @@
 //!
 //! Order of checks and changes as in `alloc_debug_processing` and `free_debug_processing` of `mm/slub.c`, Linux 6.12.
 
-use core::fmt::Write;
-
 use super::cache::DebugCache;
 use super::flags::DebugFlags;
 use super::layout::ObjectLayout;
 use super::operation::{OnFault, Operation};
+use super::outside::outside;
 use super::poison::{self, State};
 use super::quarantine::Held;
-use super::reason::{Fix, Reason};
-use super::report::{NOT_TAINTED, TAINTED, write_banner};
+use super::reason::Reason;
 use super::track::TrackKind;
 use crate::dump::Tracks;
 use crate::finding::{Fault, Finding};
@@ -38,7 +36,7 @@ impl DebugHooks for DebugCache {
 
     fn begin(&self, op: &mut Operation) {
         if self.has(DebugFlags::STORE_USER) || self.has(DebugFlags::TRACE) {
-            op.identify(self.depot.as_ref(), crate::cache::is_entry);
+            op.identify(self.depot.as_ref(), self.engine.config.own_code);
         }
     }
 
@@ -125,16 +123,11 @@ impl DebugHooks for DebugCache {
         let pointer = address as u64;
         match place {
             Misplaced::Foreign => {
-                // There is no slab to show.
-                let tainted = self.engine.faults.fetch_add(1, Relaxed) > 0;
                 self.faults.fetch_add(1, Relaxed);
                 let kind = Fault::OutsideSlab { pointer: address };
-                op.found(Finding::new(cache, 0, kind));
-                let taint = if tainted { TAINTED } else { NOT_TAINTED };
                 let reason = Reason::OutsideSlab { pointer };
-                let _ = write_banner(&mut op.text, self.name, taint, format_args!("{reason}"));
-                let fix = Fix::NotFreed { pointer };
-                let _ = writeln!(op.text, "FIX {}: {fix}", self.name);
+                let finding = Finding::new(cache, 0, kind);
+                outside(self.engine, op, self.name, (reason, address), finding);
             }
             Misplaced::Inside(slab) => {
                 let kind = Fault::InvalidPointer { pointer: address };

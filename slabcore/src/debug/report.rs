@@ -61,7 +61,7 @@ impl Symbolize for Addresses {
 }
 
 /// A slab as a report shows it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SlabView<'a> {
     /// The address of its descriptor.
     pub descriptor: u64,
@@ -261,6 +261,13 @@ impl Reporter<'_> {
         self.slab_line(out)?;
         writeln!(out, "Invalid pointer 0x{pointer:016x}")?;
         self.trace(out)
+    }
+
+    /// Reports a pointer that is of no slab: there is none to show.
+    pub fn outside(&self, out: &mut dyn Write, reason: Reason, pointer: u64) -> fmt::Result {
+        self.banner(out, reason)?;
+        self.trace(out)?;
+        self.fix(out, Fix::NotFreed { pointer })
     }
 
     /// Reports something about the slab itself.

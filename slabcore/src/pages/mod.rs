@@ -20,7 +20,7 @@ pub use decommit::Decommit;
 pub use runs::{Run, state, unpack};
 
 use crate::slab::{Desc, NIL, Table};
-use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Lock, Ordering, Ordering::Relaxed};
+use crate::sync::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Lock, Ordering, Ordering::Relaxed};
 use crate::sys::{self, PAGE};
 use range::Range;
 use runs::ORDERS;
@@ -216,6 +216,20 @@ impl Pages {
     pub fn head_entry(&self, page: u32) -> &AtomicU32 {
         let (range, page) = self.range_of(page);
         range.head_entry(page)
+    }
+
+    /// Address and number of the pages of the first range, and where their kinds are.
+    pub(crate) fn first_span(&self) -> (usize, usize, *const AtomicU8) {
+        self.range.span()
+    }
+
+    /// Sets what the pages of a run are for [`crate::heap`]: 0 is nothing. The page lock is held.
+    pub(crate) fn set_kind(&self, page: u32, kind: u8) {
+        let order = unpack(self.desc(page).run.load(Relaxed)).1;
+        let (range, page) = self.range_of(page);
+        for page in page..page + (1 << order) {
+            range.kind(page).store(kind, Relaxed);
+        }
     }
 
     /// Pages from here on have never been handed out.

@@ -7,7 +7,7 @@
 
 use super::runs::unpack;
 use crate::slab::{Desc, NIL};
-use crate::sync::{AtomicU32, Ordering::Relaxed};
+use crate::sync::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use crate::sys::{self, HUGE, PAGE};
 
 /// Parts of descriptors and map become usable in multiples of this: any system's page size.
@@ -17,10 +17,11 @@ const STEP: usize = 64 << 10;
 /// page, so that runs and their buddies never reach out of it.
 #[derive(Debug)]
 pub(super) struct Range {
-    /// Where page 0 would be if the range went down to it; so the next two.
+    /// Where page 0 would be if the range went down to it; so the next three.
     base: usize,
     descs: usize,
     map: usize,
+    kinds: usize,
     first: u32,
     pub count: u32,
     frontier: AtomicU32,
@@ -33,16 +34,18 @@ impl Range {
         let base = sys::reserve(count as usize * PAGE, HUGE);
         let descs = sys::map_for_reading(Self::descs_bytes(count));
         let map = sys::map_for_reading(Self::map_bytes(count));
+        let kinds = sys::map_for_reading(Self::kinds_bytes(count));
         let at = first as usize;
         let made = Self {
             base: base.wrapping_sub(at * PAGE),
             descs: descs.wrapping_sub(at * size_of::<Desc>()),
             map: map.wrapping_sub(at * size_of::<u32>()),
+            kinds: kinds.wrapping_sub(at),
             first,
             count,
             frontier: AtomicU32::new(first),
         };
-        let whole = base != 0 && descs != 0 && map != 0;
+        let whole = base != 0 && descs != 0 && map != 0 && kinds != 0;
         // Number 0 stands for no page, but its descriptor is there.
         if !whole || (first == NIL && !made.commit_metadata(0, (HUGE / PAGE) as u32)) {
             // SAFETY: nothing of the new mappings is in use.
@@ -66,6 +69,10 @@ impl Range {
         (count as usize * size_of::<u32>()).next_multiple_of(STEP)
     }
 
+    fn kinds_bytes(count: u32) -> usize {
+        (count as usize).next_multiple_of(STEP)
+    }
+
     /// Unmaps everything.
     ///
     /// # Safety
@@ -76,6 +83,7 @@ impl Range {
             sys::unmap(self.address(self.first), self.count as usize * PAGE);
             sys::unmap(self.desc_at(self.first), Self::descs_bytes(self.count));
             sys::unmap(self.entry_at(self.first), Self::map_bytes(self.count));
+            sys::unmap(self.kind_at(self.first), Self::kinds_bytes(self.count));
         }
     }
 
@@ -124,6 +132,25 @@ impl Range {
         self.map.wrapping_add(page as usize * size_of::<u32>())
     }
 
+    #[inline]
+    fn kind_at(&self, page: u32) -> usize {
+        self.kinds.wrapping_add(page as usize)
+    }
+
+    /// Address and number of the pages, and where their kinds are: a byte for each.
+    pub fn span(&self) -> (usize, usize, *const AtomicU8) {
+        let kinds = self.kind_at(self.first) as *const AtomicU8;
+        (self.address(self.first), self.count as usize, kinds)
+    }
+
+    /// The kind of a page of the range.
+    #[inline]
+    pub fn kind(&self, page: u32) -> &AtomicU8 {
+        debug_assert!(self.has(page));
+        // SAFETY: as in `desc`.
+        unsafe { &*(self.kind_at(page) as *const AtomicU8) }
+    }
+
     /// The descriptor of a page of the range.
     #[inline]
     pub fn desc(&self, page: u32) -> &Desc {
@@ -162,16 +189,16 @@ impl Range {
         Some((from, page))
     }
 
-    /// Makes the descriptors and map entries of pages writable.
+    /// Makes the descriptors, map entries and kinds of pages writable, from the frontier on.
     fn commit_metadata(&self, from: u32, to: u32) -> bool {
-        let commit = |start: usize, from: usize, to: usize| {
-            let from = (from - start) / STEP * STEP;
-            let to = (to - start).next_multiple_of(STEP);
-            sys::commit(start + from, to - from)
+        let commit = |at: fn(&Self, u32) -> usize| {
+            let start = at(self, self.first);
+            // Up to the frontier it was done before, in whole steps.
+            let [from, to] = [from, to].map(|page| (at(self, page) - start).next_multiple_of(STEP));
+            from == to || sys::commit(start + from, to - from)
         };
-        let [descs, entries] = [Self::desc_at, Self::entry_at]
-            .map(|at| commit(at(self, self.first), at(self, from), at(self, to)));
-        descs && entries
+        let places: [fn(&Self, u32) -> usize; 3] = [Self::desc_at, Self::entry_at, Self::kind_at];
+        places.into_iter().all(commit)
     }
 
     /// First pages, from `page` on, of the runs that are handed out, while others come and go.

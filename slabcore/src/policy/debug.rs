@@ -50,6 +50,20 @@ pub(crate) fn resize(core: &CacheCore, address: usize, requested: usize) {
     }
 }
 
+/// Bytes asked for of an object, or those of an object if that is not kept; `None` if the
+/// address is none.
+pub(crate) fn requested(core: &CacheCore, address: usize) -> Option<usize> {
+    let (slab, object) = core.locate_checked(address)?;
+    let size = core.object_size as usize;
+    let _held = core.part_of(slab).node.list_lock.lock();
+    if !core.at_rest(slab) {
+        return None;
+    }
+    let tracks = core.hooks?.tracks(&core.object_ref(slab, object));
+    let kept = tracks.and_then(|tracks| tracks.requested);
+    Some(kept.map_or(size, |requested| requested.min(size)))
+}
+
 /// Allocates in an operation.
 pub(crate) fn debug_alloc(cx: Cx<'_>, requested: usize, op: &mut Operation) -> usize {
     let core = cx.core;

@@ -1,11 +1,36 @@
 //! What a thread knows of its slot, and how it is told that it ends.
+//!
+//! Three words without a destructor. Rust's thread-locals are one load in an executable,
+//! but a call of `__tls_get_addr` in a shared object. With the feature `initial-exec` they are
+//! a symbol of our own (`initial_exec`), which is as fast in both.
 
-use std::cell::Cell;
+#[cfg_attr(
+    all(
+        feature = "initial-exec",
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(any(shuttle, miri))
+    ),
+    path = "tls/initial_exec.rs"
+)]
+#[cfg_attr(
+    not(all(
+        feature = "initial-exec",
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(any(shuttle, miri))
+    )),
+    path = "tls/local.rs"
+)]
+mod words;
+
+pub(super) use self::words::{heap_offset, row, set_slot, set_state, slot, state};
 
 #[cfg(shuttle)]
-use shuttle::thread_local;
+use std::cell::Cell;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
 pub(super) enum State {
     New,
     /// Between asking for a slot and having it; an allocation in between is shared.
@@ -13,36 +38,6 @@ pub(super) enum State {
     Owner,
     /// Ended, or no slot was left.
     Without,
-}
-
-thread_local! {
-    // No destructor: a key sees to thread exit.
-    static OFFSET: Cell<usize> = const { Cell::new(0) };
-    static SLOT: Cell<u32> = const { Cell::new(0) };
-    static STATE: Cell<State> = const { Cell::new(State::New) };
-}
-
-#[inline(always)]
-pub(super) fn offset() -> usize {
-    OFFSET.with(Cell::get)
-}
-
-#[inline(always)]
-pub(super) fn slot() -> u32 {
-    SLOT.with(Cell::get)
-}
-
-pub(super) fn state() -> State {
-    STATE.with(Cell::get)
-}
-
-pub(super) fn set_state(state: State) {
-    STATE.with(|it| it.set(state));
-}
-
-pub(super) fn set_slot(slot: u32, offset: usize) {
-    SLOT.with(|it| it.set(slot));
-    OFFSET.with(|it| it.set(offset));
 }
 
 /// Has the key's destructor called with the slot when this thread ends.

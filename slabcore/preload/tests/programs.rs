@@ -1,0 +1,80 @@
+//! Small C programs with the library: what C promises, at any time of a program's life.
+
+mod support;
+
+use std::process::Command;
+use support::{FULL, POLICIES, program, quiet, run};
+
+/// Runs with each policy, without and with debugging.
+fn each(mut test: impl FnMut(&[(&str, &str)])) {
+    for policy in POLICIES {
+        test(&[("SLABCORE_POLICY", policy)]);
+    }
+    test(&[FULL]);
+    test(&[("SLABCORE_POLICY", "cpu-partial"), FULL]);
+}
+
+#[test]
+fn every_function_does_what_c_says() {
+    each(|variables| assert_eq!(quiet("semantics", &[], variables), "all right\n"));
+    for variables in [
+        [("SLABCORE_SAMPLE", "7")],
+        [("SLABCORE_HARDEN", "1")],
+        [("SLABCORE_RANDOMISE", "1")],
+        [("SLABCORE_DECOMMIT", "now")],
+        [("SLABCORE_NODES", "3")],
+        [("SLABCORE_DEBUG", "F")],
+        [("SLABCORE_DEBUG", "FZPU,kmalloc-64;P,kmalloc-1*")],
+    ] {
+        assert_eq!(quiet("semantics", &[], &variables), "all right\n");
+    }
+}
+
+#[test]
+fn it_works_before_main_behind_it_and_in_libraries_that_come_and_go() {
+    let plugin = program("plugin");
+    each(|variables| {
+        let debugged = variables.contains(&FULL);
+        let ran = run(Command::new(program("early")).arg(&plugin), variables);
+        assert!(ran.status.success(), "{variables:?} {ran:?}");
+        assert_eq!(ran.out, "main\natexit\ndestructor\n");
+        // Debugging reports the foreign pointers; nothing else is wrong.
+        let reports = ran.err.matches("BUG ").count();
+        let foreign = ran.err.matches("No slab cache for object").count();
+        assert_eq!(reports, foreign, "{}", ran.err);
+        assert_eq!(foreign > 0, debugged, "{}", ran.err);
+    });
+}
+
+#[test]
+fn a_thousand_threads_pass_objects_on() {
+    each(|variables| {
+        let debugged = variables.contains(&FULL);
+        let many = variables.contains(&("SLABCORE_POLICY", "hybrid"));
+        let threads = match (debugged, many) {
+            (true, _) => "60",
+            (false, true) => "1000",
+            (false, false) => "300",
+        };
+        assert_eq!(quiet("threads", &[threads], variables), "all right\n");
+    });
+    assert_eq!(
+        quiet("threads", &["100"], &[("SLABCORE_SAMPLE", "10")]),
+        "all right\n"
+    );
+}
+
+#[test]
+fn children_of_threads_that_allocate_can_use_the_heap() {
+    each(|variables| {
+        let debugged = variables.contains(&FULL);
+        let forks = if debugged { "5" } else { "15" };
+        assert_eq!(quiet("forks", &[forks], variables), "all right\n");
+    });
+}
+
+#[test]
+fn a_program_can_become_another_often() {
+    assert_eq!(quiet("exec", &["60"], &[]), "all right\n");
+    assert_eq!(quiet("exec", &["15"], &[FULL]), "all right\n");
+}

@@ -1,0 +1,166 @@
+use super::*;
+use crate::debug::operation::Report;
+use crate::policy::Policy;
+use std::sync::{Mutex, PoisonError};
+
+fn heap(debug: Option<&'static str>, policy: Policy) -> &'static Heap {
+    Heap::make(EngineConfig {
+        debug,
+        policy,
+        report: Report::Call(note),
+        reserve: 1 << 30,
+        ..EngineConfig::new()
+    })
+    .unwrap()
+}
+
+static LOG: Mutex<String> = Mutex::new(String::new());
+
+fn note(text: &str) {
+    LOG.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push_str(text);
+}
+
+fn get(heap: &Heap, size: usize) -> NonNull<u8> {
+    heap.alloc_fast(size)
+        .unwrap_or_else(|| heap.alloc(size).unwrap().at)
+}
+
+fn free(heap: &Heap, object: NonNull<u8>) -> Freed {
+    // SAFETY: the tests free what they got, or what a debug heap reports.
+    unsafe {
+        if heap.free_fast(object.as_ptr()) {
+            return Freed::Done;
+        }
+        heap.free(object)
+    }
+}
+
+#[test]
+fn a_freed_pointer_finds_its_class() {
+    for policy in Policy::ALL {
+        let heap = heap(None, policy);
+        let sizes = || (1..=LARGEST + 5000).step_by(321);
+        let objects: Vec<_> = sizes().map(|size| (size, get(heap, size))).collect();
+        for (size, object) in &objects {
+            let usable = heap.usable(*object).unwrap();
+            assert!(usable >= *size);
+            // SAFETY: so many bytes are there.
+            unsafe { object.as_ptr().write_bytes(*size as u8, usable) };
+        }
+        let engine = heap.engine().unwrap();
+        let live = || {
+            let caches = engine.core.caches();
+            caches.map(|cache| cache.counters().live()).sum::<u64>()
+        };
+        let large = || engine.core.large_count.load(Relaxed);
+        assert_eq!(live() + large(), objects.len() as u64);
+        for (size, object) in objects {
+            // SAFETY: as above.
+            assert_eq!(unsafe { object.as_ptr().read() }, size as u8);
+            assert_eq!(free(heap, object), Freed::Done);
+        }
+        assert_eq!((live(), large()), (0, 0));
+    }
+}
+
+#[test]
+fn pages_lose_their_kind_with_their_slab() {
+    let heap = heap(None, Policy::Hybrid);
+    let objects: Vec<_> = (0..5000).map(|_| get(heap, 1000)).collect();
+    let last = objects[4000];
+    assert_ne!(heap.kind_at(last.as_ptr() as usize), 0);
+    for object in objects {
+        free(heap, object);
+    }
+    heap.trim();
+    assert_eq!(heap.kind_at(last.as_ptr() as usize), 0);
+    // The run may come back as something else.
+    let large = get(heap, 8 << 20);
+    assert_eq!(heap.kind_at(large.as_ptr() as usize), 0);
+    assert_eq!(free(heap, large), Freed::Done);
+}
+
+#[test]
+fn what_is_not_of_the_heap_is_told_and_left_alone() {
+    let (heap, other) = (heap(None, Policy::Hybrid), heap(None, Policy::Sheaves));
+    let mut here = 7u64;
+    let theirs = get(other, 100);
+    for pointer in [NonNull::from(&mut here).cast(), theirs, NonNull::dangling()] {
+        assert_eq!(free(heap, pointer), Freed::Foreign);
+        assert_eq!(heap.usable(pointer), None);
+        // SAFETY: nothing is done to it.
+        assert_eq!(unsafe { heap.resize(pointer, 10) }, Resized::Foreign);
+    }
+    let nothing = Heap::nothing();
+    assert!(nothing.alloc_fast(8).is_none() && nothing.alloc(8).is_none());
+    assert_eq!(free(nothing, theirs), Freed::Foreign);
+    // SAFETY: a null pointer is of no heap.
+    assert!(unsafe {
+        !heap.free_fast(std::ptr::null_mut()) && !nothing.free_fast(theirs.as_ptr())
+    });
+    assert_eq!(free(other, theirs), Freed::Done);
+    assert_eq!(here, 7);
+}
+
+#[test]
+fn sizes_change_in_place_within_a_class_and_are_moved_elsewhere() {
+    let heap = heap(None, Policy::Hybrid);
+    // SAFETY: the object is of the heap and not freed.
+    let resize = |object, size| unsafe { heap.resize(object, size) };
+    let small = get(heap, 100);
+    assert_eq!(resize(small, 112), Resized::InPlace);
+    assert_eq!(resize(small, 60), Resized::InPlace);
+    assert_eq!(resize(small, 40), Resized::Move(40));
+    assert_eq!(resize(small, 113), Resized::Move(112));
+    let large = get(heap, 100_000);
+    let room = heap.usable(large).unwrap();
+    assert_eq!(resize(large, room), Resized::InPlace);
+    assert_eq!(resize(large, room + 1), Resized::Move(room));
+    assert_eq!(resize(large, 1000), Resized::Move(1000));
+    // SAFETY: inside of the object.
+    let inside = unsafe { large.add(4096) };
+    assert_eq!(resize(inside, 10), Resized::Bad);
+    assert_eq!(free(heap, inside), Freed::Refused);
+    assert_eq!(free(heap, large), Freed::Done);
+}
+
+#[test]
+fn a_debug_heap_keeps_sizes_and_reports_wrong_pointers() {
+    let heap = heap(Some("FZPU"), Policy::Hybrid);
+    let object = get(heap, 100);
+    assert_eq!(heap.usable(object), Some(100));
+    // SAFETY: the object is of the heap and not freed.
+    assert_eq!(unsafe { heap.resize(object, 60) }, Resized::Move(60));
+    // SAFETY: inside of the object.
+    let inside = unsafe { object.add(8) };
+    // SAFETY: nothing is done to it.
+    assert_eq!(unsafe { heap.resize(inside, 60) }, Resized::Bad);
+    let mut here = 7u64;
+    assert_eq!(free(heap, NonNull::from(&mut here).cast()), Freed::Foreign);
+    let log = LOG.lock().unwrap().clone();
+    let pointer = &raw const here as usize;
+    assert!(
+        log.contains(&format!("No slab cache for object 0x{pointer:016x}")),
+        "{log}"
+    );
+    assert!(log.contains("FIX <unknown>: Object at 0x"), "{log}");
+    free(heap, object);
+}
+
+#[test]
+fn all_alignments_are_met() {
+    let heap = heap(None, Policy::Hybrid);
+    for align in (0..=23).map(|bit| 1usize << bit) {
+        for size in [1, 24, 4000, 40_000, 3 << 20] {
+            let got = heap.alloc_aligned(size, align).unwrap();
+            assert!(
+                (got.at.as_ptr() as usize).is_multiple_of(align),
+                "{size} {align}"
+            );
+            assert!(heap.usable(got.at).unwrap() >= size);
+            assert_eq!(free(heap, got.at), Freed::Done, "{size} {align}");
+        }
+    }
+}
