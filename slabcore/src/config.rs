@@ -3,6 +3,7 @@
 use crate::debug::operation::{OnFault, Report};
 use crate::pages::Decommit;
 use crate::policy::Policy;
+use crate::segment::Place;
 
 /// How an engine is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,9 @@ pub struct EngineConfig {
     pub report: Report,
     /// What happens after a report.
     pub on_fault: OnFault,
+    /// Where other processes find this one. The first engine that wants a segment decides
+    /// for the process.
+    pub segment: Place,
 }
 
 impl Default for EngineConfig {
@@ -67,6 +71,7 @@ impl EngineConfig {
             sample_every: 0,
             report: Report::Stderr,
             on_fault: OnFault::Quarantine,
+            segment: Place::Memfd,
         }
     }
 }

@@ -44,10 +44,13 @@
 //! 13. Who takes objects out of a word writes to them after a release fence; who reads links
 //!     without a lock believes them only if, after an acquire fence, the word is the same. So a
 //!     word changes, too, before a slab's memory goes.
+//! 14. Other processes read structures by the names in `segment::layout`, which keep their
+//!     meaning. Nothing that allocation depends on is in shared memory.
 
 #![cfg_attr(loom, allow(missing_docs, dead_code))]
 
 pub mod barn;
+pub mod generation;
 pub mod node;
 pub mod slab;
 pub mod sync;
@@ -82,6 +85,8 @@ mod guarded;
 mod harden;
 #[cfg(not(loom))]
 pub mod hooks;
+#[cfg(not(any(loom, shuttle)))]
+pub mod inspect;
 #[cfg(not(loom))]
 mod large;
 #[cfg(not(loom))]
@@ -94,6 +99,11 @@ pub mod pages;
 mod policy;
 #[cfg(not(loom))]
 mod row;
+#[cfg(not(any(loom, shuttle)))]
+pub mod segment;
+#[cfg(shuttle)]
+#[path = "segment/none.rs"]
+mod segment;
 #[cfg(not(loom))]
 mod sheaf;
 #[cfg(not(loom))]

@@ -7,7 +7,7 @@ use core::fmt::Write;
 use super::cache::DebugCache;
 use super::flags::DebugFlags;
 use super::layout::ObjectLayout;
-use super::operation::{OnFault, Operation};
+use super::operation::{self, OnFault, Operation};
 use super::poison::{self, State};
 use super::quarantine::Held;
 use super::reason::{Fix, Reason};
@@ -45,7 +45,7 @@ impl DebugHooks for DebugCache {
     fn end(&self, op: &mut Operation) {
         op.send(self.engine.config.report);
         if op.fault && self.engine.config.on_fault == OnFault::Abort {
-            std::process::abort();
+            operation::stop();
         }
     }
 
