@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses some of these")]
 
 pub mod answers;
+pub mod target;
 
 use std::fs;
 use std::path::{Path, PathBuf};
