@@ -20,6 +20,9 @@ pub struct Barn {
     empty: [AtomicUsize; MAX_SHEAVES],
 }
 
+#[cfg(not(any(loom, shuttle)))]
+crate::segment::layout::fields!(Barn, "barn": nr_full, nr_empty, full, empty);
+
 /// A sheaf that changed hands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exchange {

@@ -5,7 +5,7 @@
 
 use crate::cache::Cache;
 use crate::config::Error;
-use crate::core::{CacheCore, NodePart, Path};
+use crate::core::{CacheCore, NodePart, Outside, Path};
 use crate::debug::cache::DebugCache;
 use crate::debug::flags::{DebugFlags, DebugOptions};
 use crate::debug::layout::LayoutSpec;
@@ -38,6 +38,8 @@ pub struct CacheBuilder<'a> {
     merge: bool,
     add_to_tail: bool,
     hooks: Option<&'static dyn DebugHooks>,
+    /// Address of the hooks, if they are the engine's own.
+    debug_at: usize,
     flags: Option<DebugFlags>,
     kmalloc: bool,
     kind: u8,
@@ -84,6 +86,7 @@ impl<'a> CacheBuilder<'a> {
             merge: engine.core.config.merge,
             add_to_tail: false,
             hooks: None,
+            debug_at: 0,
             flags: None,
             kmalloc: false,
             kind: 0,
@@ -291,7 +294,9 @@ impl<'a> CacheBuilder<'a> {
             let kept = self.store_name().ok_or(Error::NoMemory)?;
             let _held = self.engine.core.table_lock.lock();
             let hooks = DebugCache::make(self.engine.core, kept, self.spec(flags));
-            self.hooks = Some(hooks.ok_or(Error::NoMemory)?);
+            let hooks = hooks.ok_or(Error::NoMemory)?;
+            self.debug_at = std::ptr::from_ref(hooks) as usize;
+            self.hooks = Some(hooks);
             name = Some(kept);
         }
         let geometry = self.geometry()?;
@@ -385,6 +390,18 @@ impl<'a> CacheBuilder<'a> {
             _ => by_size(size, [4, 12, 28, 60]),
         });
         let per_slab = geometry.objects as u32;
+        let hard = (self.harden && self.hooks.is_none()).then(Hard::new);
+        let number = |policy| Policy::ALL.iter().position(|it| *it == policy);
+        let outside = Outside {
+            name: name.as_ptr() as usize,
+            name_len: name.len() as u32,
+            policy: match path {
+                Path::Policy(policy) => number(policy).map_or(0, |n| n as u32 + 1),
+                Path::Debug => 0,
+            },
+            secret: hard.as_ref().map_or(0, Hard::secret),
+            debug: self.debug_at,
+        };
         CacheCore {
             engine: self.engine.core,
             id,
@@ -409,7 +426,7 @@ impl<'a> CacheBuilder<'a> {
             add_to_tail: self.add_to_tail,
             ctor: self.ctor,
             hooks: self.hooks,
-            hard: (self.harden && self.hooks.is_none()).then(Hard::new),
+            hard,
             sampled: self.hooks.is_none()
                 && guarded::takes(self.engine.core, self.layout.size(), self.layout.align()),
             sequence: None,
@@ -421,6 +438,7 @@ impl<'a> CacheBuilder<'a> {
                 Some(_) => heap::STRIDE,
                 None => size_of::<Row>(),
             },
+            outside,
             min_partial: AtomicU32::new(
                 self.min_partial.unwrap_or((size.ilog2() / 2).clamp(5, 10)),
             ),

@@ -7,6 +7,7 @@ use crate::fork::{self, SlowPath};
 use crate::guarded;
 use crate::policy::{self, cpu_slab};
 use crate::row::{self, Row};
+use crate::segment::{self, Event};
 use crate::slot;
 use crate::stats::{Counters, Stat};
 use crate::sync::{AtomicUsize, Ordering::Relaxed};
@@ -144,6 +145,7 @@ impl Cache {
     /// threads' parts at their next slow path.
     pub fn shrink(&self) {
         self.core.epoch.fetch_add(1, Relaxed);
+        segment::event(Event::Shrink, self.core.id + 1, [0, 0]);
         with_slot(self.core, |cx| {
             cx.follow_shrink();
             policy::flush_barns(cx);
@@ -294,6 +296,9 @@ pub(crate) fn with_slot<R>(core: &CacheCore, work: impl FnOnce(Cx<'_>) -> R) -> 
     let slot = slot::enter();
     if slot.is_some_and(fork::time_to_look) {
         core.engine.pages.tick_if_due();
+        if slot.is_some_and(fork::is_outside) {
+            segment::look();
+        }
     }
     let _inside = slot.map(SlowPath::enter);
     let (held, cx) = match slot {
@@ -327,7 +332,8 @@ impl CacheCore {
         for row in self.used_rows() {
             sum.add_row(&row.stats);
         }
-        for part in &self.nodes {
+        // A fork takes the locks of nodes that there are not, too.
+        for part in self.nodes.iter().take(self.engine.nodes()) {
             let (taken, contended) = part.node.list_lock.counts();
             sum.add(Stat::ListLock, taken);
             sum.add(Stat::ListLockContended, contended);

@@ -3,6 +3,7 @@
 use crate::debug::operation::{OnFault, Report};
 use crate::pages::Decommit;
 use crate::policy::Policy;
+use crate::segment::Place;
 
 /// How an engine is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,9 @@ pub struct EngineConfig {
     /// First address and end of the code that the engine is in, if that is a library of its own: its
     /// frames are not shown as who allocated or freed. By default the engine knows its own functions.
     pub own_code: (usize, usize),
+    /// Where other processes find this one. The first engine that wants a segment decides
+    /// for the process.
+    pub segment: Place,
 }
 
 impl Default for EngineConfig {
@@ -71,6 +75,7 @@ impl EngineConfig {
             report: Report::Stderr,
             on_fault: OnFault::Quarantine,
             own_code: (0, 0),
+            segment: Place::Memfd,
         }
     }
 }

@@ -22,9 +22,10 @@ pub(crate) enum Path {
     Debug,
 }
 
-/// A cache, as all its handles and slots share it.
+/// A cache, as all its handles and slots share it. The nodes come last, so that a reader
+/// from outside need not copy those that are not used.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[repr(C)]
 pub(crate) struct CacheCore {
     pub engine: &'static EngineCore,
     pub id: u32,
@@ -69,6 +70,8 @@ pub(crate) struct CacheCore {
     /// Address of the row of slot 0; the others follow `stride` bytes apart.
     pub rows: usize,
     pub stride: usize,
+    /// What a reader from outside needs of the fields that have no fixed form.
+    pub outside: Outside,
     pub min_partial: AtomicU32,
     /// Handles; merged caches share one core.
     pub refs: AtomicU32,
@@ -85,12 +88,48 @@ pub(crate) struct CacheCore {
     pub nodes: [NodePart; MAX_NODES],
 }
 
+/// Copies of fields without a fixed form, in one: for readers from outside.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct Outside {
+    /// Address of the name, and its bytes.
+    pub name: usize,
+    pub name_len: u32,
+    /// Number of the policy in `Policy::ALL`, from 1; 0 for a debug cache.
+    pub policy: u32,
+    /// The secret of hardened links, or 0.
+    pub secret: u64,
+    /// Address of the debugging layer, if it is the engine's own.
+    pub debug: usize,
+}
+
 /// A cache's part of one node.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct NodePart {
     pub node: Node,
     pub barn: Barn,
+}
+
+#[cfg(not(shuttle))]
+crate::segment::layout::fields!(CacheCore, "cache": id, object_size, size, align, link, object_offset, order,
+    objects, own_words, sheaf_capacity, cpu_partial, rows, stride, outside, min_partial, refs, nodes);
+
+#[cfg(not(shuttle))]
+pub(crate) use self::parts::{NODE_PART_LAYOUT, OUTSIDE_LAYOUT};
+
+#[cfg(not(shuttle))]
+mod parts {
+    mod node_part {
+        use crate::core::NodePart;
+        crate::segment::layout::fields!(NodePart, "part": node, barn);
+    }
+    mod outside {
+        use crate::core::Outside;
+        crate::segment::layout::fields!(Outside, "outside": name, name_len, policy, secret, debug);
+    }
+    pub(crate) use node_part::LAYOUT as NODE_PART_LAYOUT;
+    pub(crate) use outside::LAYOUT as OUTSIDE_LAYOUT;
 }
 
 impl CacheCore {

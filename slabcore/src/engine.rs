@@ -11,6 +11,7 @@ use crate::fork;
 use crate::guarded::Pool;
 use crate::pages::{Pages, state, unpack};
 use crate::policy;
+use crate::segment;
 use crate::slab::{NIL, Table};
 use crate::slot;
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Lock, Ordering, Ordering::Relaxed};
@@ -47,10 +48,16 @@ pub(crate) struct EngineCore {
     pub faults: AtomicU64,
     /// Region of the stack depot, made with the first cache that tracks.
     pub depot: AtomicUsize,
-    /// Pages of sampled objects, if there is sampling.
+    /// Pages of sampled objects, if there is sampling: a pointer that may be null.
     pub guarded: Option<&'static Pool>,
+    /// Number of nodes.
+    nodes: u32,
     next: AtomicUsize,
 }
+
+#[cfg(not(shuttle))]
+crate::segment::layout::fields!(EngineCore, "engine": pages, nodes, table, nr_caches, present, large_bytes,
+    large_count, faults, depot, guarded, next);
 
 /// All engines of the process; `lock` is held while a slot is flushed.
 struct Registry {
@@ -109,6 +116,7 @@ impl EngineCore {
                 0 => None,
                 every => Pool::make(every),
             },
+            nodes: config.nodes.clamp(1, MAX_NODES) as u32,
             next: AtomicUsize::new(0),
         };
         let at = at as *mut Self;
@@ -118,9 +126,11 @@ impl EngineCore {
             at.write(core);
             &*at
         };
-        let _held = REGISTRY.lock.lock();
+        let held = REGISTRY.lock.lock();
         core.next.store(REGISTRY.first.load(Relaxed), Relaxed);
         REGISTRY.first.store(at as usize, Relaxed);
+        drop(held);
+        segment::begin(config.segment);
         Ok(core)
     }
 
@@ -136,7 +146,7 @@ impl EngineCore {
 
     /// Number of nodes.
     pub fn nodes(&self) -> usize {
-        self.config.nodes.clamp(1, MAX_NODES)
+        self.nodes as usize
     }
 
     /// Metadata that lives as long as the engine; `None` when the system refuses.
@@ -240,6 +250,12 @@ pub(crate) fn registered() -> impl Iterator<Item = &'static EngineCore> {
 /// The lock of the list of engines, for `fork`.
 pub(crate) fn registry_lock() -> &'static Lock {
     &REGISTRY.lock
+}
+
+/// Address of the word that leads to the first engine.
+#[cfg(not(shuttle))]
+pub(crate) fn root() -> usize {
+    &raw const REGISTRY.first as usize
 }
 
 /// Flushes a slot's rows in all engines; the slot's thread is ending.

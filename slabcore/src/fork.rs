@@ -28,6 +28,7 @@
 
 use crate::core::CacheCore;
 use crate::engine::{self, EngineCore};
+use crate::segment;
 use crate::slot::{self, MAX_SLOTS};
 use crate::sync::{AtomicU32, AtomicU64, Lock, Ordering, Ordering::Relaxed};
 use std::ptr;
@@ -48,7 +49,7 @@ const WAIT: Duration = Duration::from_micros(50);
 const WAITS: u32 = 400;
 
 /// Marks a lost slot.
-const LOST: u32 = u32::MAX;
+pub(crate) const LOST: u32 = u32::MAX;
 
 /// Slots, a bit each, of threads that a child does not have and whose rows are whole: they
 /// wait to be flushed. Set by the child's only thread.
@@ -65,6 +66,16 @@ struct Inside(AtomicU32, AtomicU32);
 
 static INSIDE: [Inside; MAX_SLOTS as usize] =
     [const { Inside(AtomicU32::new(0), AtomicU32::new(0)) }; MAX_SLOTS as usize];
+
+/// Bytes from one slot's entry to the next.
+#[cfg(not(shuttle))]
+pub(crate) const INSIDE_BYTES: usize = size_of::<Inside>();
+
+/// Address of the first slot's entry.
+#[cfg(not(shuttle))]
+pub(crate) fn root() -> usize {
+    &raw const INSIDE as usize
+}
 
 fn inside(slot: u32) -> &'static AtomicU32 {
     &INSIDE[slot as usize % INSIDE.len()].0
@@ -122,6 +133,11 @@ pub(crate) fn time_to_look(slot: u32) -> bool {
     let now = count.load(Relaxed).wrapping_add(1);
     count.store(now, Relaxed);
     now.is_multiple_of(LOOK_AT_TIME)
+}
+
+/// Whether the calling thread, whose slot it is, is in no slow path.
+pub(crate) fn is_outside(slot: u32) -> bool {
+    inside(slot).load(Relaxed) == 0
 }
 
 /// Whether a slot's rows are torn and must be left alone.
@@ -235,6 +251,7 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     take_stock();
     release_all();
+    segment::after_fork();
     STATE.store(CHILD, Ordering::SeqCst);
     engine::registry_lock().release();
 }
@@ -274,4 +291,5 @@ pub(crate) fn recover_held() {
             slot::release(slot);
         }
     }
+    segment::ready();
 }

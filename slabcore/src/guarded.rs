@@ -21,7 +21,7 @@ pub(crate) use fault::catch;
 
 use crate::core::{CacheCore, Cx};
 use crate::debug::depot::MAX_FRAMES;
-use crate::debug::operation::{OnFault, Operation};
+use crate::debug::operation::{self, OnFault, Operation};
 use crate::debug::track::Track;
 use crate::engine::EngineCore;
 use crate::finding::{Fault, Finding};
@@ -115,6 +115,9 @@ pub(crate) struct Pool {
     /// Address of the slots' records.
     slots: usize,
 }
+
+#[cfg(not(shuttle))]
+crate::segment::layout::fields!(Pool, "guarded": live);
 
 /// Bytes of the pattern around an object; differs from byte to byte, as the kernel's.
 fn canary(at: usize) -> u8 {
@@ -357,7 +360,7 @@ pub(crate) fn free(core: &CacheCore, pool: &Pool, address: usize) {
     core.engine.faults.fetch_add(1, Relaxed);
     op.send(core.engine.config.report);
     if core.engine.config.on_fault == OnFault::Abort {
-        std::process::abort();
+        operation::stop();
     }
 }
 

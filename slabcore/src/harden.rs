@@ -10,7 +10,7 @@
 //! What it does not do: look at debug caches, whose links are checked anyway.
 
 use crate::core::CacheCore;
-use crate::debug::operation::{OnFault, Operation};
+use crate::debug::operation::{self, OnFault, Operation};
 use crate::debug::reason::{Fix, Reason};
 use crate::debug::report::{NOT_TAINTED, TAINTED, write_banner};
 use crate::dump::State;
@@ -20,6 +20,14 @@ use crate::order::MAX_OBJECTS;
 use crate::slab::NONE;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::fmt::Write as _;
+
+/// Bits of the secret that are left out before it meets the address.
+pub(crate) const KEY_SHIFT: u32 = 7;
+
+/// What a link at an address is xored with.
+pub(crate) const fn key(secret: u64, at: usize) -> u16 {
+    ((at as u64 ^ secret >> KEY_SHIFT).wrapping_mul(secret) >> 48) as u16
+}
 
 /// What a hardened cache keeps.
 #[derive(Debug)]
@@ -41,9 +49,13 @@ impl Hard {
         }
     }
 
-    /// What a link at an address is xored with.
+    /// The secret, for readers from outside.
+    pub const fn secret(&self) -> u64 {
+        self.secret
+    }
+
     fn key(&self, at: usize) -> u16 {
-        ((at as u64 ^ self.secret >> 7).wrapping_mul(self.secret) >> 48) as u16
+        key(self.secret, at)
     }
 
     /// The link as it is stored.
@@ -133,7 +145,7 @@ impl CacheCore {
         let _ = writeln!(op.text, "FIX {}: {fix}", self.name);
         op.send(self.engine.config.report);
         if self.engine.config.on_fault == OnFault::Abort {
-            std::process::abort();
+            operation::stop();
         }
     }
 }

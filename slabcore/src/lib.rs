@@ -47,10 +47,13 @@
 //!     word changes, too, before a slab's memory goes.
 //! 14. A page has a kind while it is of a slab of that class of a heap; both change under the
 //!     page lock, so before an object of the slab is handed out and after the last one is back.
+//! 15. Other processes read structures by the names in `segment::layout`, which keep their
+//!     meaning. Nothing that allocation depends on is in shared memory.
 
 #![cfg_attr(loom, allow(missing_docs, dead_code))]
 
 pub mod barn;
+pub mod generation;
 pub mod node;
 pub mod slab;
 pub mod sync;
@@ -87,6 +90,8 @@ mod harden;
 pub mod heap;
 #[cfg(not(loom))]
 pub mod hooks;
+#[cfg(not(any(loom, shuttle)))]
+pub mod inspect;
 #[cfg(not(loom))]
 mod large;
 #[cfg(not(loom))]
@@ -99,6 +104,11 @@ pub mod pages;
 mod policy;
 #[cfg(not(loom))]
 mod row;
+#[cfg(not(any(loom, shuttle)))]
+pub mod segment;
+#[cfg(shuttle)]
+#[path = "segment/none.rs"]
+mod segment;
 #[cfg(not(loom))]
 mod sheaf;
 #[cfg(not(loom))]

@@ -49,6 +49,9 @@ pub struct Node {
     pub total_objects: AtomicU64,
 }
 
+#[cfg(not(any(loom, shuttle)))]
+crate::segment::layout::fields!(Node, "node": list_lock, head, tail, nr_partial, nr_slabs, total_objects);
+
 impl Node {
     /// Slabs on the list; exact under the lock.
     pub fn nr_partial(&self) -> u32 {

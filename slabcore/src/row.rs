@@ -119,6 +119,10 @@ impl Drop for Changing<'_> {
 #[repr(C, align(128))]
 pub(crate) struct Apart<T>(pub T);
 
+#[cfg(not(shuttle))]
+crate::segment::layout::fields!(Row, "row": n, cap, main, head, bytes, base, stats, slab, spare, spare_n,
+    partial, nr_partial, full, nr_full, changing);
+
 impl Row {
     #[inline(always)]
     pub fn inc(&self, stat: Stat) {

@@ -86,6 +86,12 @@ impl Word {
     pub const fn with_wake(self, on: bool) -> Self {
         Self(if on { self.0 | WAKE } else { self.0 & !WAKE })
     }
+    /// A word whose parts another process has kept in its own order.
+    pub const fn of_parts(head: u16, inuse: u16, objects: u16, frozen: bool, wake: bool) -> Self {
+        Self::taken(objects & 0x7fff, frozen)
+            .with_list(head, inuse)
+            .with_wake(wake)
+    }
     const fn tagged_after(self, old: Self) -> Self {
         Self(self.0 & (TAG - 1) | (old.0 & !(TAG - 1)).wrapping_add(TAG))
     }
@@ -166,6 +172,10 @@ pub struct Desc {
     /// Node of the slab; set once.
     pub node: AtomicU32,
 }
+
+#[cfg(not(any(loom, shuttle)))]
+crate::segment::layout::fields!(Desc, "desc": word, owner, own, prev, next, cache, run, own_free, queued,
+    on_node, place, node);
 
 /// Finds descriptors by index.
 pub trait Table {

@@ -8,6 +8,7 @@ use crate::core::{CacheCore, Cx};
 use crate::harden;
 use crate::node::{Fate, Keep};
 use crate::pages::{Run, state};
+use crate::segment::{Event, event};
 use crate::slab::{Chain, Links, NONE, Table, WasFull, Word, place};
 use crate::stats::Stat;
 use crate::sync::Ordering::{Relaxed, Release};
@@ -63,14 +64,18 @@ impl Cx<'_> {
                 publish(run, objects);
             });
             if run.is_some() {
+                event(Event::OrderFallback, core.id + 1, [0, 0]);
                 self.inc(Stat::OrderFallback);
             }
         }
         self.add(Stat::AtomicOps, 2);
         let Some(run) = run else {
+            event(Event::AllocFailed, core.id + 1, [0, 0]);
             self.inc(Stat::AllocFailed);
             return None;
         };
+        let made = [run.page.into(), objects.into()];
+        event(Event::SlabAllocated, core.id + 1, made);
         self.inc(Stat::AllocSlab);
         if core.hooks.is_some() || core.ctor.is_some() {
             (0..objects).for_each(|object| core.construct(run.page, object, objects));
@@ -84,6 +89,7 @@ impl Cx<'_> {
         let desc = core.desc(slab);
         let objects = u64::from(desc.load().objects());
         let node = &core.part_of(slab).node;
+        event(Event::SlabDiscarded, core.id + 1, [slab.into(), objects]);
         self.inc(Stat::FreeSlab);
         self.add(Stat::AtomicOps, 2);
         desc.retire();

@@ -14,6 +14,7 @@ mod tls;
 use self::tls::State;
 use crate::heap;
 use crate::row::Row;
+use crate::segment::{Event, event};
 use crate::sync::{AtomicU32, Lock, Ordering::Relaxed};
 use std::sync::atomic::AtomicU16;
 
@@ -70,6 +71,12 @@ pub(crate) fn own() -> Option<u32> {
 /// The lock of the slots, for `fork`.
 pub(crate) fn lock() -> &'static Lock {
     &SLOTS.lock
+}
+
+/// Address of the word that counts the slots used so far.
+#[cfg(not(shuttle))]
+pub(crate) fn root() -> usize {
+    &raw const SLOTS.next_unused as usize
 }
 
 /// Slots that are dealt out: those not on the stack of free ones. Without the lock, some
@@ -161,6 +168,7 @@ extern "C" fn on_exit(slot: *mut libc::c_void) {
 
 fn give_back(slot: u32) {
     crate::engine::flush_slot(slot);
+    event(Event::ThreadGone, 0, [slot.into(), 0]);
     release(slot);
 }
 

@@ -133,6 +133,28 @@ pub struct EngineSnapshot {
     pub caches: Vec<CacheSnapshot>,
 }
 
+/// The bucket of a slab with so many objects taken.
+pub(crate) fn bucket(taken: u64, objects: u16) -> usize {
+    let total = u64::from(objects).max(1);
+    let bucket = match taken {
+        0 => 0,
+        taken if taken >= total => BUCKETS - 1,
+        taken => 1 + (taken * 10 / total) as usize,
+    };
+    bucket.min(BUCKETS - 1)
+}
+
+impl SlotSnapshot {
+    /// It holds nothing and has counted nothing.
+    pub(crate) fn is_unused(&self) -> bool {
+        *self
+            == Self {
+                slot: self.slot,
+                ..Self::default()
+            }
+    }
+}
+
 impl Engine {
     /// Looks at everything.
     pub fn snapshot(&self) -> EngineSnapshot {
@@ -173,13 +195,7 @@ impl Engine {
                     taken = taken.saturating_sub(u64::from(desc.own_free.load(Relaxed)));
                 }
                 cache.objects_taken += taken;
-                let total = u64::from(word.objects()).max(1);
-                let bucket = match taken {
-                    0 => 0,
-                    taken if taken >= total => BUCKETS - 1,
-                    taken => 1 + (taken * 10 / total) as usize,
-                };
-                cache.occupancy[bucket.min(BUCKETS - 1)] += 1;
+                cache.occupancy[bucket(taken, word.objects())] += 1;
             }
         }
     }
@@ -260,12 +276,6 @@ impl CacheCore {
                 counters,
             }
         });
-        let unused = |of: &SlotSnapshot| {
-            *of == SlotSnapshot {
-                slot: of.slot,
-                ..SlotSnapshot::default()
-            }
-        };
-        all.filter(|of| !unused(of)).collect()
+        all.filter(|of| !of.is_unused()).collect()
     }
 }

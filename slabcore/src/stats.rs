@@ -10,11 +10,11 @@
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! stats {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal),* $(,)?) => {
         /// An event that is counted.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(usize)]
-        pub enum Stat { $($(#[$doc])* $variant),* }
+        pub enum Stat { $($(#[doc = $doc])* $variant),* }
 
         impl Stat {
             /// All events, in the order of a row.
@@ -23,6 +23,11 @@ macro_rules! stats {
             /// The name, as in the kernel's attribute where there is one.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
+            }
+
+            /// What is counted, in one line.
+            pub const fn doc(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),*)),* }
             }
         }
     };
@@ -133,17 +138,33 @@ impl Counters {
 
     /// Objects handed out so far.
     pub const fn allocs(&self) -> u64 {
-        self.get(Stat::AllocFastpath) + self.get(Stat::AllocSlowpath)
+        self.get(Stat::AllocFastpath)
+            .wrapping_add(self.get(Stat::AllocSlowpath))
     }
 
     /// Objects taken back so far.
     pub const fn frees(&self) -> u64 {
-        self.get(Stat::FreeFastpath) + self.get(Stat::FreeSlowpath)
+        self.get(Stat::FreeFastpath)
+            .wrapping_add(self.get(Stat::FreeSlowpath))
     }
 
     /// Objects in use; exact when no thread is in an operation.
     pub const fn live(&self) -> u64 {
         self.allocs().saturating_sub(self.frees())
+    }
+
+    /// Adds what another process has counted, whatever that is.
+    #[cfg(not(any(loom, shuttle)))]
+    pub(crate) const fn add_wrapping(&mut self, stat: Stat, n: u64) {
+        self.0[stat as usize] = self.0[stat as usize].wrapping_add(n);
+    }
+
+    /// Adds another process's sums.
+    #[cfg(not(any(loom, shuttle)))]
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        for (sum, n) in self.0.iter_mut().zip(other.0) {
+            *sum = sum.wrapping_add(n);
+        }
     }
 
     /// Adds to a counter that is not kept in rows.

@@ -23,6 +23,9 @@ pub use scheduled::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Guard, Lock, f
 pub use lock::{Guard, Lock};
 
 #[cfg(not(any(loom, shuttle)))]
+pub(crate) use lock::LAYOUT;
+
+#[cfg(not(any(loom, shuttle)))]
 mod lock {
     use super::{AtomicU32, AtomicU64, Ordering};
 
@@ -43,6 +46,8 @@ mod lock {
         taken: AtomicU64,
         contended: AtomicU64,
     }
+
+    crate::segment::layout::fields!(Lock, "lock": word, taken, contended);
 
     /// Holds a [`Lock`] until dropped.
     #[derive(Debug)]

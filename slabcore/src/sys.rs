@@ -150,11 +150,102 @@ pub fn cpus() -> u32 {
 
 /// Milliseconds of a coarse monotonic clock.
 pub fn coarse_ms() -> u64 {
+    clock(libc::CLOCK_MONOTONIC_COARSE) / 1_000_000
+}
+
+/// The same in nanoseconds.
+pub fn coarse_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC_COARSE)
+}
+
+/// Nanoseconds since 1970.
+pub fn real_ns() -> u64 {
+    clock(libc::CLOCK_REALTIME)
+}
+
+fn clock(clock: libc::clockid_t) -> u64 {
     // SAFETY: an all-zero timespec is valid, and the call fills it.
     let now = unsafe {
         let mut now: libc::timespec = std::mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now);
+        libc::clock_gettime(clock, &raw mut now);
         now
     };
-    now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+/// Has pages read as zero in a child of a fork.
+pub fn wipe_on_fork(at: usize, bytes: usize) {
+    // SAFETY: a private mapping of the caller's; its contents stay as they are here.
+    unsafe { libc::madvise(at as *mut _, bytes, libc::MADV_WIPEONFORK) };
+}
+
+/// Maps a file so that others see what is written; 0 when the system refuses.
+pub fn map_shared(fd: i32, bytes: usize) -> usize {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at an address of the system's choice aliases nothing.
+    let at = unsafe { libc::mmap(null_mut(), bytes, protection, libc::MAP_SHARED, fd, 0) };
+    if at == libc::MAP_FAILED {
+        0
+    } else {
+        at as usize
+    }
+}
+
+/// Device and inode of an open file.
+pub fn file_id(fd: i32) -> Option<(u64, u64)> {
+    // SAFETY: an all-zero record is valid, and the call fills it.
+    let of = unsafe {
+        let mut of: libc::stat = std::mem::zeroed();
+        (libc::fstat(fd, &raw mut of) == 0).then_some(of)
+    }?;
+    Some((of.st_dev, of.st_ino))
+}
+
+/// This process's id.
+pub fn pid() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getpid() }.unsigned_abs()
+}
+
+/// The user whose process this is.
+pub fn uid() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::geteuid() }
+}
+
+/// When this process started, in clock ticks after boot; 0 if it cannot be told.
+pub fn start_ticks() -> u64 {
+    let mut text = [0u8; 1024];
+    // SAFETY: a path that ends, a buffer of that length, and our own descriptor.
+    let got = unsafe {
+        let fd = libc::open(
+            c"/proc/self/stat".as_ptr(),
+            libc::O_RDONLY | libc::O_CLOEXEC,
+        );
+        if fd < 0 {
+            return 0;
+        }
+        let got = libc::read(fd, text.as_mut_ptr().cast(), text.len());
+        libc::close(fd);
+        got
+    };
+    let text = text.get(..usize::try_from(got).unwrap_or(0));
+    text.and_then(start_of).unwrap_or(0)
+}
+
+/// The start in the text of a `stat` file: the 20th field behind the name in brackets.
+pub fn start_of(stat: &[u8]) -> Option<u64> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+    rest.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Path of the program, in a buffer of the caller's; empty if it cannot be told.
+pub fn program(path: &mut [u8]) -> &str {
+    let link = c"/proc/self/exe".as_ptr();
+    // SAFETY: a path that ends, and a buffer of that length.
+    let got = unsafe { libc::readlink(link, path.as_mut_ptr().cast(), path.len()) };
+    let path = path.get(..usize::try_from(got).unwrap_or(0));
+    path.and_then(|path| std::str::from_utf8(path).ok())
+        .unwrap_or_default()
 }

@@ -48,6 +48,8 @@ Examples:
   slabctl validate dentry                 have the kernel check a cache, and read what it found
   slabctl explain dmesg.txt               what the slab reports in a kernel log mean
   slabctl report --demo                   try it without root, on the built-in engine
+  slabctl ps                              processes on slabcore's engine
+  slabctl report --pid 4711               the caches of one of them
   slabctl doctor                          what can be read here, and what to do about the rest
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 findings, 4 no such cache,
@@ -77,6 +79,9 @@ pub(crate) struct Global {
         reason = "not given, given alone, given with a policy"
     )]
     pub(crate) demo: Option<Option<DemoPolicy>>,
+    /// Look into a running process on slabcore's engine; slabctl ps lists them.
+    #[arg(long, global = true, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["from", "root", "demo"])]
+    pub(crate) pid: Option<u32>,
     /// Form of the output.
     #[arg(short = 'o', long = "output", global = true, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub(crate) format: Format,
@@ -197,6 +202,16 @@ pub(crate) enum Command {
     Validate(Validate),
     /// Find the slab reports in a kernel log and say what they mean.
     Explain(Explain),
+    /// The processes on slabcore's engine that you may look into.
+    #[command(after_help = "\
+Examples:
+  slabctl ps
+  slabctl ps --json | jq '.processes[].pid'
+  slabctl report --pid 4711                the caches of one of them
+
+A process whose memory may not be read (another user's, or where the system
+restricts ptrace) is listed with the sums that it published.")]
+    Ps,
     /// What is readable here, what is missing, why, and what to do.
     Doctor,
     /// The JSON Schema of a machine-readable document.

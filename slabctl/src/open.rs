@@ -7,6 +7,7 @@ use collectors::Error;
 use collectors::model::{Cache, Snapshot, Warning, WarningCode};
 use collectors::source::demo::{DemoSource, Policy};
 use collectors::source::kernel::KernelSource;
+use collectors::source::process::{self, ProcessSource, SegmentSource};
 use collectors::source::tree::DirTree;
 use collectors::source::{Demand, Source, capture};
 
@@ -22,6 +23,9 @@ const TRY_DEMO: &str = "or try it on the built-in engine: slabctl report --demo"
 pub(crate) fn source(global: &Global) -> Result<Box<dyn Source>, Failure> {
     if let Some(policy) = global.demo {
         return Ok(Box::new(demo(global, policy)?));
+    }
+    if let Some(pid) = global.pid {
+        return Ok(Box::new(ProcessSource::open(pid).map_err(with_hints)?));
     }
     at(global.from.as_deref(), global.root.as_deref())
 }
@@ -41,17 +45,21 @@ pub(crate) fn demo(global: &Global, policy: Option<DemoPolicy>) -> Result<DemoSo
     Ok(source)
 }
 
-/// Refuses `--demo` where it means nothing.
+/// Refuses `--demo` where it means nothing, and so a process.
 pub(crate) fn no_demo(global: &Global, why: &str) -> Result<(), Failure> {
-    match global.demo {
-        Some(_) => Err(Failure::usage(why)),
-        None => Ok(()),
+    match (global.demo, global.pid) {
+        (Some(_), _) => Err(Failure::usage(why)),
+        (None, Some(_)) => Err(Failure::usage(why.replace("--demo", "--pid"))),
+        (None, None) => Ok(()),
     }
 }
 
 /// The source at a path, below another root, or the running kernel.
 pub(crate) fn at(from: Option<&Path>, root: Option<&Path>) -> Result<Box<dyn Source>, Failure> {
     if let Some(path) = from {
+        if process::is_segment(path) {
+            return Ok(Box::new(SegmentSource::open(path)?));
+        }
         return Ok(Box::new(capture::open(path)?));
     }
     let root = root.unwrap_or("/".as_ref());
@@ -68,8 +76,14 @@ pub(crate) fn sample(global: &Global, demand: &Demand) -> Result<Snapshot, Failu
 
 /// Adds what the user can do.
 pub(crate) fn with_hints(error: Error) -> Failure {
+    let process = is_about_a_process(&error);
     let failure = Failure::from(error);
     match failure.status {
+        Status::Permission if process => failure
+            .hint("only the process's user and root may look into it: try `sudo slabctl ...`"),
+        Status::Unavailable if process => {
+            failure.hint("slabctl ps lists the processes that have one")
+        }
         Status::Permission => {
             let failure = failure
                 .hint("the kernel lets only root read slab data: try `sudo slabctl ...`")
@@ -86,6 +100,18 @@ pub(crate) fn with_hints(error: Error) -> Failure {
             .hint("slabctl doctor tells what this kernel offers and what is missing")
             .hint(TRY_DEMO),
         _ => failure,
+    }
+}
+
+fn is_about_a_process(error: &Error) -> bool {
+    match error {
+        Error::Permission { path } => {
+            let below = path.strip_prefix("/proc").ok();
+            let first = below.and_then(|below| below.iter().next()?.to_str());
+            first.is_some_and(|name| name.parse::<u32>().is_ok())
+        }
+        Error::Unavailable { what, .. } => what.contains("process "),
+        _ => false,
     }
 }
 

@@ -11,6 +11,8 @@ use super::{Cache, Layer, QuantitySet, System, Warnings};
 pub enum OriginKind {
     /// The running kernel.
     Kernel,
+    /// A running process, or its core, on slabcore's engine.
+    Process,
     /// A saved file or directory.
     Capture,
     /// The built-in engine under a demonstration load.
@@ -22,6 +24,7 @@ impl OriginKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
+            Self::Process => "process",
             Self::Capture => "capture",
             Self::Demo => "demo",
         }

@@ -7,11 +7,13 @@ pub mod demand;
 pub mod demo;
 pub mod detect;
 pub mod doctor;
+mod engine;
 pub mod kernel;
 pub mod kmsg;
 pub mod logs;
 pub mod machine;
 pub mod packing;
+pub mod process;
 pub mod tree;
 pub mod write;
 

@@ -31,7 +31,7 @@ use crate::sync::{
 };
 
 /// Bytes for the stacks of an engine's debug caches; only what is used is touched.
-const DEPOT_BYTES: usize = 8 << 20;
+pub(crate) const DEPOT_BYTES: usize = 8 << 20;
 /// Upper bytes of the word that the link is the lowest two bytes of, where the word is not part of the object.
 pub(super) const LINK_PATTERN: u64 = 0x5a5a_5a5a_5a5a_0000;
 const NODE_NAMES: [&str; crate::core::MAX_NODES] = [
@@ -74,6 +74,9 @@ pub(crate) struct DebugCache {
     /// Allocations that might have been made to fail.
     pub(super) requests: AtomicU64,
 }
+
+#[cfg(not(shuttle))]
+crate::segment::layout::fields!(DebugCache, "debug": layout, quarantine, faults);
 
 impl fmt::Debug for DebugCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

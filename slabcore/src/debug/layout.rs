@@ -141,6 +141,21 @@ pub struct ObjectLayout {
     slab_size: usize,
 }
 
+#[cfg(not(any(loom, shuttle)))]
+crate::segment::layout::fields!(ObjectLayout, "layout": flags, object_size, align, left, inuse, free_pointer,
+    track_size, poisons, keeps_size, slab_size);
+
+/// The numbers of a layout in another process.
+#[cfg(not(any(loom, shuttle)))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LayoutParts {
+    pub flags: u8,
+    pub poisons: bool,
+    pub keeps_size: bool,
+    /// Object, alignment, left red zone, inuse, free pointer, track, slot.
+    pub sizes: [u64; 7],
+}
+
 const fn up(value: usize, align: usize) -> usize {
     (value + align - 1) & !(align - 1)
 }
@@ -218,6 +233,40 @@ impl ObjectLayout {
             keeps_size,
             slab_size: up(end, align),
         })
+    }
+
+    /// A layout that another process made; `None` if its parts do not fit each other.
+    #[cfg(not(any(loom, shuttle)))]
+    pub(crate) fn of_parts(parts: &LayoutParts) -> Option<Self> {
+        let [
+            object_size,
+            align,
+            left,
+            inuse,
+            free_pointer,
+            track_size,
+            slab_size,
+        ] = parts.sizes.map(|of| of as usize);
+        let this = Self {
+            flags: DebugFlags::from_bits_truncate(parts.flags),
+            object_size,
+            align,
+            left,
+            inuse,
+            free_pointer,
+            track_size,
+            poisons: parts.poisons,
+            keeps_size: parts.keeps_size,
+            slab_size,
+        };
+        let small = parts.sizes.iter().all(|of| *of <= MAX_SIZE as u64);
+        let fits = small
+            && align.is_power_of_two()
+            && object_size <= inuse
+            && free_pointer % WORD == 0
+            && this.free_pointer().end <= slab_size
+            && this.orig_size().end <= slab_size;
+        fits.then_some(this)
     }
 
     /// The debug flags the layout was made for.

@@ -9,6 +9,7 @@ use super::depot::{self, MAX_FRAMES, StackDepot};
 use super::symbols::{self, Symbols};
 use super::track::Track;
 use crate::finding::{Fault, Finding};
+use crate::segment;
 use crate::sys;
 
 /// Bytes of a report at most; what is beyond is cut.
@@ -250,6 +251,9 @@ impl Operation {
             }
         }
         self.nr_findings = 0;
+        if self.fault {
+            segment::after_report(false);
+        }
     }
 
     /// Notes a fault that the text reports.
@@ -260,6 +264,12 @@ impl Operation {
             self.nr_findings += 1;
         }
     }
+}
+
+/// Ends the process after a report, with the last figures published. No lock is held.
+pub(crate) fn stop() -> ! {
+    segment::after_report(true);
+    std::process::abort()
 }
 
 /// Nanoseconds of the monotonic clock.

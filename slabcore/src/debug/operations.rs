@@ -5,7 +5,7 @@
 use super::cache::DebugCache;
 use super::flags::DebugFlags;
 use super::layout::ObjectLayout;
-use super::operation::{OnFault, Operation};
+use super::operation::{self, OnFault, Operation};
 use super::outside::outside;
 use super::poison::{self, State};
 use super::quarantine::Held;
@@ -43,7 +43,7 @@ impl DebugHooks for DebugCache {
     fn end(&self, op: &mut Operation) {
         op.send(self.engine.config.report);
         if op.fault && self.engine.config.on_fault == OnFault::Abort {
-            std::process::abort();
+            operation::stop();
         }
     }
 

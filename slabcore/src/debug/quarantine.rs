@@ -7,7 +7,7 @@ use crate::engine::EngineCore;
 use crate::sync::{AtomicU64, AtomicUsize, Lock, Ordering::Relaxed};
 
 /// Words of a chunk: the next chunk, then entries.
-const WORDS: usize = 512;
+pub(crate) const WORDS: usize = 512;
 /// Objects are aligned to 8, so the lowest bit of an entry is free: the object is out of use.
 const OUT: usize = 1;
 
@@ -27,6 +27,9 @@ pub struct Quarantine {
     first: AtomicUsize,
     count: AtomicU64,
 }
+
+#[cfg(not(shuttle))]
+crate::segment::layout::fields!(Quarantine, "quarantine": first, count);
 
 impl Quarantine {
     /// An empty table.

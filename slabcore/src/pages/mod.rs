@@ -16,6 +16,9 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
+#[cfg(not(shuttle))]
+pub(crate) use range::LAYOUT as RANGE_LAYOUT;
+
 pub use decommit::Decommit;
 pub use runs::{Run, state, unpack};
 
@@ -53,6 +56,9 @@ pub struct Pages {
     decommit: Decommit,
     last_tick: AtomicU64,
 }
+
+#[cfg(not(shuttle))]
+crate::segment::layout::fields!(Pages, "pages": range, more, used, peak, failed, decommitted);
 
 impl Table for Pages {
     #[inline]

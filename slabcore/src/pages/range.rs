@@ -27,6 +27,9 @@ pub(super) struct Range {
     frontier: AtomicU32,
 }
 
+#[cfg(not(shuttle))]
+crate::segment::layout::fields!(Range, "range": base, descs, map, first, count, frontier);
+
 impl Range {
     /// Reserves 2^order pages, to be numbered from `first` on.
     pub fn reserve(first: u32, order: u32, huge_pages: bool) -> Option<Self> {

@@ -17,9 +17,10 @@ mod slabs;
 pub(crate) use crate::walk::Seen;
 pub(crate) use debug::report_remaining;
 
-use crate::debug::operation::{OnFault, Operation};
+use crate::debug::operation::{self, OnFault, Operation};
 use crate::dump::{Marks, wanted};
 use crate::engine::{self, Engine};
+use crate::segment::{Event, event};
 use crate::slab::NIL;
 use crate::sync::Ordering::Relaxed;
 
@@ -105,8 +106,10 @@ impl Engine {
         }
         engine::with_registry(|| slabs::check_counts(core, &mut found));
         op.send(core.config.report);
+        let numbers = [found.findings.len() as u64, found.slabs];
+        event(Event::Validate, 0, numbers);
         if op.fault && core.config.on_fault == OnFault::Abort {
-            std::process::abort();
+            operation::stop();
         }
         found
     }

@@ -31,7 +31,8 @@ pub(crate) fn run(tool: Tool, args: Vec<OsString>) -> anyhow::Result<Status> {
 
 fn run_with(tool: Tool, args: Vec<OsString>, global: Option<&Global>) -> anyhow::Result<Status> {
     let mut open = |path: Option<&Path>| -> anyhow::Result<Box<dyn Source>> {
-        match global.filter(|global| path.is_none() && global.demo.is_some()) {
+        let named = |of: &&Global| of.demo.is_some() || of.pid.is_some();
+        match global.filter(named).filter(|_| path.is_none()) {
             Some(demo) => Ok(open::source(demo)?),
             None => Ok(open::at(
                 path.or(global.and_then(|global| global.from.as_deref())),

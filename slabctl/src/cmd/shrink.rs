@@ -79,8 +79,9 @@ pub(super) fn no_lines(context: &Context, command: &str) -> Result<(), Failure> 
 /// The machine's caches; a saved file and the demonstration have none to write to.
 pub(super) fn live(context: &Context, command: &str) -> Result<Control, Failure> {
     let global = &context.global;
-    if global.from.is_some() || global.demo.is_some() {
-        let error = format!("{command} changes a running kernel; --from and --demo are none");
+    if global.from.is_some() || global.demo.is_some() || global.pid.is_some() {
+        let error =
+            format!("{command} changes a running kernel; --from, --demo and --pid are none");
         return Err(Failure::usage(error));
     }
     let root = global.root.as_deref().unwrap_or("/".as_ref());

@@ -17,6 +17,7 @@ pub(crate) mod json_diff;
 pub(crate) mod json_doctor;
 pub(crate) mod json_dump;
 pub(crate) mod json_explain;
+pub(crate) mod json_ps;
 pub(crate) mod json_shrink;
 pub(crate) mod json_sites;
 pub(crate) mod json_stat;

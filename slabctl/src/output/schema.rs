@@ -14,6 +14,7 @@ use super::json_diff;
 use super::json_doctor::Doctor;
 use super::json_dump;
 use super::json_explain::Explained;
+use super::json_ps;
 use super::json_shrink;
 use super::json_sites;
 use super::json_stat;
@@ -26,7 +27,7 @@ type Make = fn() -> Schema;
 
 /// Documents by the middle part of their `slabctl.NAME/1`, and `cache` and
 /// `diff-row` for a line of their JSON lines.
-const DOCUMENTS: [(&str, Make); 13] = [
+const DOCUMENTS: &[(&str, Make)] = &[
     ("report", of::<Report>),
     ("cache", of::<CacheRow>),
     ("diff", of::<json_diff::Document>),
@@ -38,6 +39,7 @@ const DOCUMENTS: [(&str, Make); 13] = [
     ("tune", of::<json_tune::Document>),
     ("dump", of::<json_dump::Document>),
     ("validate", of::<Validation>),
+    ("ps", of::<json_ps::Document>),
     ("doctor", of::<Doctor>),
     ("explain", of::<Explained>),
 ];

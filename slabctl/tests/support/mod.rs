@@ -4,6 +4,7 @@
 
 pub mod answers;
 pub mod screen;
+pub mod target;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -204,6 +204,7 @@ fn unasked(model: &Model, now: &Moment) -> String {
         OriginKind::Demo => {
             "the engine is checked by slabctl validate --demo, not from here".to_owned()
         }
+        OriginKind::Process => "slabctl validate --pid checks a process, not from here".to_owned(),
         OriginKind::Capture => "a saved file cannot be validated".to_owned(),
         OriginKind::Kernel => {
             let keys = model.settings.keys.keys_of(crate::keys::Action::Validate);

@@ -70,7 +70,7 @@ pub(super) fn lines(subject: &Subject<'_>) -> Vec<Line> {
                 out.extend(group(subject, title, ids, &steps, elapsed));
             }
             let source = match subject.now.snapshot.origin.kind {
-                OriginKind::Demo => "the engine's own counters",
+                OriginKind::Demo | OriginKind::Process => "the engine's own counters",
                 _ => "CONFIG_SLUB_STATS in /sys/kernel/slab",
             };
             out.push(Line::dim(format!("  measured: {source}")));

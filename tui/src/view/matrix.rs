@@ -94,7 +94,7 @@ fn draw(model: &Model, canvas: &mut Canvas<'_>) {
 fn from(model: &Model, now: &Moment) -> String {
     let turned = model.spot().turned;
     match now.snapshot.origin.kind {
-        OriginKind::Demo => {
+        OriginKind::Demo | OriginKind::Process => {
             "from the engine's own slots and nodes; a slot stands for a CPU".to_owned()
         }
         OriginKind::Kernel | OriginKind::Capture if turned => {
@@ -109,6 +109,7 @@ fn from(model: &Model, now: &Moment) -> String {
 fn why_nothing(model: &Model, now: &Moment) -> String {
     if model.spot().turned {
         return match now.snapshot.origin.kind {
+            OriginKind::Process => "not known: only sums were published".to_owned(),
             OriginKind::Kernel => "not known: the N<node>= lists of /sys/kernel/slab could not be read (they need root)".to_owned(),
             _ => "not in this source: the N<node>= lists of /sys/kernel/slab were not saved".to_owned(),
         };
@@ -123,6 +124,7 @@ fn why_nothing(model: &Model, now: &Moment) -> String {
             .to_owned();
     }
     match now.snapshot.origin.kind {
+        OriginKind::Process => "not known: only sums were published".to_owned(),
         OriginKind::Kernel => "not known: no slabs_cpu_partial in /sys/kernel/slab could be read: it needs root and a kernel with CONFIG_SLUB_CPU_PARTIAL, 3.2 to 6.19; sheaves, since 6.18, are not shown by any file".to_owned(),
         _ => "not in this source: slabs_cpu_partial of /sys/kernel/slab was not saved".to_owned(),
     }

@@ -121,6 +121,7 @@ fn pick(change: &GroupChange) -> Pick {
 fn from(model: &Model, now: &Moment, key: Key) -> String {
     let Some(look) = model.sites.of(key) else {
         return match now.snapshot.origin.kind {
+            OriginKind::Process => "from the tracks in the process's memory".to_owned(),
             OriginKind::Demo => "from the built-in engine".to_owned(),
             _ => "from the saved file".to_owned(),
         };

@@ -106,6 +106,7 @@ impl Look<'_> {
         let newest = self.model.time.newest.as_ref();
         match self.now.snapshot.origin.kind {
             OriginKind::Demo => "there is no machine behind the demonstration".to_owned(),
+            OriginKind::Process => "a process has no figures of the machine".to_owned(),
             OriginKind::Capture => "not in this file".to_owned(),
             OriginKind::Kernel if newest.is_some_and(|n| n.at != self.now.at) => {
                 "not kept for samples before the newest".to_owned()

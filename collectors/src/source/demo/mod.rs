@@ -6,7 +6,6 @@
 //! of one moment and exact. They say nothing about the machine.
 
 mod inside;
-mod map;
 mod verdict;
 mod workload;
 
@@ -14,11 +13,14 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
+use jiff::Timestamp;
 use slabcore::{Decommit, Engine, EngineConfig};
 
-use super::{Demand, Source};
+use super::{Demand, Source, engine};
 use crate::error::Error;
-use crate::model::{Dump, DumpDemand, Snapshot};
+use crate::model::{
+    Dump, DumpDemand, Origin, OriginKind, Snapshot, Warning, WarningCode, Warnings,
+};
 
 pub use slabcore::Policy;
 pub use verdict::{Fault, Verdict};
@@ -96,6 +98,19 @@ fn unavailable(why: impl std::fmt::Display) -> Error {
     }
 }
 
+/// What to know about the figures.
+fn notes(ended: bool) -> Warnings {
+    let mut warnings = Warnings::default();
+    if ended {
+        let minutes = workload::TIME.as_secs() / 60;
+        let says = format!(
+            "the demonstration load ended after {minutes} minutes; nothing changes any more"
+        );
+        warnings.push(Warning::new(WarningCode::Note, says));
+    }
+    warnings
+}
+
 impl Drop for DemoSource {
     fn drop(&mut self) {
         self.control.stop();
@@ -117,14 +132,22 @@ impl Source for DemoSource {
 
     /// Everything is given whatever `demand` asks for: it costs no system call.
     fn sample(&mut self, _: &Demand) -> Result<Snapshot, Error> {
-        let engine = {
+        let seen = {
             let _held = self.control.hold();
             self.engine.snapshot()
         };
-        Ok(map::snapshot(
-            &engine,
-            self.describe(),
-            self.control.ended(),
+        let origin = Origin {
+            taken_at: Some(Timestamp::now()),
+            ..Origin::new(OriginKind::Demo, self.describe())
+        };
+        let warnings = notes(self.control.ended());
+        let whole = engine::Depth::Whole;
+        Ok(engine::snapshot(
+            &[seen],
+            whole,
+            engine::own(),
+            origin,
+            warnings,
         ))
     }
 }

@@ -6,6 +6,7 @@ use super::{DemoSource, Policy};
 use crate::analysis::{Usage, consistency};
 use crate::model::{
     Cache, CounterId, DumpDemand, Flag, OriginKind, Place, Quantity, Snapshot, WarningCode,
+    Warnings,
 };
 use crate::source::{Demand, Source};
 
@@ -159,14 +160,12 @@ fn validation_under_load_finds_nothing() {
 #[test]
 fn an_ended_load_is_said() {
     let mut source = DemoSource::start(None).unwrap();
-    let engine = source.engine.snapshot();
-    let ended = super::map::snapshot(&engine, source.describe(), true);
-    let said = |of: &Snapshot| {
-        let mut notes = of.warnings.iter().filter(|w| w.code == WarningCode::Note);
+    let said = |of: &Warnings| {
+        let mut notes = of.iter().filter(|w| w.code == WarningCode::Note);
         notes.any(|note| note.message.contains("ended after"))
     };
-    assert!(said(&ended));
-    assert!(!said(&sample(&mut source)));
+    assert!(said(&super::notes(true)));
+    assert!(!said(&sample(&mut source).warnings));
 }
 
 fn everything() -> DumpDemand {

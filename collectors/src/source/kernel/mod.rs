@@ -207,7 +207,7 @@ impl Source for KernelSource {
         match self.kind {
             OriginKind::Kernel if self.detail == "/" => "running kernel".to_owned(),
             OriginKind::Kernel => format!("kernel files below {}", self.detail),
-            OriginKind::Capture | OriginKind::Demo => self.detail.clone(),
+            OriginKind::Capture | OriginKind::Process | OriginKind::Demo => self.detail.clone(),
         }
     }
 

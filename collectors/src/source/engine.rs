@@ -1,47 +1,46 @@
-//! The engine's snapshot in the model.
+//! Snapshots of slabcore's engines in the model: of the built-in one, or of a process's.
 //!
 //! `objects` are those really in use: the engine counts every object handed
 //! out and taken back. Free ones that slots keep are in the CPU and node parts.
 //! Slots stand for processors, by their number. Counters that the kernel does
 //! not have are left out.
 
-use jiff::Timestamp;
 use slabcore::{CacheSnapshot, DebugFlags, EngineSnapshot, NodeSnapshot, Policy, SlotSnapshot};
 
 use crate::analysis::consistency;
 use crate::model::{
     Allocator, Cache, CacheId, Counter, CounterId, Counters, CpuId, CpuPart, Ctor, Era, Flag,
-    Layer, MemInfo, NodeId, NodePart, Objects, Occupancy, Origin, OriginKind, Quantity, Slabs,
-    Snapshot, System, Warning, WarningCode, Warnings,
+    Layer, MemInfo, NodeId, NodePart, Objects, Occupancy, Origin, Quantity, Slabs, Snapshot,
+    System, Warnings,
 };
-
-use super::workload::TIME;
 
 /// Bytes of the engine's pages (`slabcore`: its glossary).
 const PAGE_SIZE: u64 = 4096;
 
-pub(super) fn snapshot(engine: &EngineSnapshot, detail: String, ended: bool) -> Snapshot {
-    let mut warnings = Warnings::default();
-    if ended {
-        warnings.push(Warning::new(
-            WarningCode::Note,
-            format!(
-                "the demonstration load ended after {} minutes; nothing changes any more",
-                TIME.as_secs() / 60
-            ),
-        ));
-    }
-    let caches = engine.caches.iter().zip(0..);
+/// How much is known of each cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Everything.
+    Whole,
+    /// Sums; not nodes, slots and the occupancy of slabs.
+    Sums,
+}
+
+/// The engines of one process; `engine` is what they are, with a version.
+pub(super) fn snapshot(
+    engines: &[EngineSnapshot],
+    depth: Depth,
+    engine: String,
+    origin: Origin,
+    warnings: Warnings,
+) -> Snapshot {
+    let caches = engines.iter().flat_map(|engine| &engine.caches).zip(0..);
     let mut snapshot = Snapshot {
-        origin: Origin {
-            kind: OriginKind::Demo,
-            detail,
-            taken_at: Some(Timestamp::now()),
-            layers: Vec::new(),
-            carried: None,
-        },
-        system: system(engine),
-        caches: caches.map(|(of, id)| cache(of, CacheId(id))).collect(),
+        origin,
+        system: system(engines, depth, engine),
+        caches: caches
+            .map(|(of, id)| cache(of, CacheId(id), depth))
+            .collect(),
         warnings,
     };
     snapshot.describe_layers(&[(Layer::Engine, "engine".to_owned())]);
@@ -50,18 +49,22 @@ pub(super) fn snapshot(engine: &EngineSnapshot, detail: String, ended: bool) -> 
     snapshot
 }
 
-fn system(engine: &EngineSnapshot) -> System {
-    let slots = engine.caches.iter().flat_map(|of| &of.slots);
-    let slots: std::collections::BTreeSet<u32> = slots.map(|of| of.slot).collect();
-    let nodes = engine.caches.first().map(|of| of.nodes.len());
+fn system(engines: &[EngineSnapshot], depth: Depth, engine: String) -> System {
+    let caches = || engines.iter().flat_map(|engine| &engine.caches);
+    let slots: std::collections::BTreeSet<u32> = caches()
+        .flat_map(|of| &of.slots)
+        .map(|of| of.slot)
+        .collect();
+    let whole = depth == Depth::Whole;
+    let nodes = caches().map(|of| of.nodes.len()).max();
     let host = rustix::system::uname();
     System {
         hostname: Some(host.nodename().to_string_lossy().into_owned()),
-        kernel: Some(concat!("slabcore ", env!("CARGO_PKG_VERSION")).to_owned()),
+        kernel: Some(engine),
         page_size: PAGE_SIZE,
         page_size_assumed: false,
-        cpus: u32::try_from(slots.len()).ok(),
-        nodes: nodes.and_then(|n| u32::try_from(n).ok()),
+        cpus: u32::try_from(slots.len()).ok().filter(|_| whole),
+        nodes: nodes.and_then(|n| u32::try_from(n).ok()).filter(|_| whole),
         era: Era::Unknown,
         allocator: Allocator::Unknown,
         meminfo: MemInfo::default(),
@@ -73,12 +76,17 @@ fn system(engine: &EngineSnapshot) -> System {
     }
 }
 
-fn cache(of: &CacheSnapshot, id: CacheId) -> Cache {
+/// What the engine of this program is.
+pub(super) fn own() -> String {
+    concat!("slabcore ", env!("CARGO_PKG_VERSION")).to_owned()
+}
+
+fn cache(of: &CacheSnapshot, id: CacheId, depth: Depth) -> Cache {
     let mut cache = Cache::new(id, &*of.name);
     for (quantity, value) in figures(of) {
         cache.set_exact(quantity, value, Layer::Engine);
     }
-    // No cache of the load is merged or constructed.
+    // The engine keeps no names of merged caches, and does not name constructors.
     cache.aliases = Some(Vec::new());
     cache.ctor = Ctor::None;
     for flag in Flag::ALL {
@@ -96,7 +104,9 @@ fn cache(of: &CacheSnapshot, id: CacheId) -> Cache {
     }
     cache.nodes = of.nodes.iter().zip(0..).map(node).collect();
     cache.cpus = of.slots.iter().map(cpu).collect();
-    cache.occupancy = Some(Box::new(Occupancy(of.occupancy)));
+    if depth == Depth::Whole {
+        cache.occupancy = Some(Box::new(Occupancy(of.occupancy)));
+    }
     cache.counters = Some(Box::new(counters(of)));
     cache
 }

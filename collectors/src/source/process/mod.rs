@@ -1,0 +1,178 @@
+//! A running process on slabcore's engine, looked into from outside.
+//!
+//! Source of truth: `slabcore::inspect`. The engine's structures are read from the process's
+//! private memory while it runs; where that is not allowed, the figures that it published in
+//! its segment are shown, with their age.
+
+mod list;
+mod segment;
+
+use std::io;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use slabcore::inspect::{self, Inspector, Process, Refusal};
+use slabcore::segment::Segment;
+
+use super::engine::{self, Depth};
+use super::{Demand, Source};
+use crate::error::Error;
+use crate::model::{Origin, OriginKind, Snapshot, Warning, WarningCode, Warnings};
+
+pub use list::{Listed, Listing, list};
+pub use segment::{SegmentSource, is_segment};
+
+/// A process of this machine.
+#[derive(Debug)]
+pub struct ProcessSource {
+    pid: u32,
+    program: String,
+    start: u64,
+    segment: Segment,
+    /// `None`: the memory may not be read, for this reason.
+    inspector: Result<Inspector<Process>, String>,
+}
+
+impl ProcessSource {
+    /// Finds the engine of a process.
+    pub fn open(pid: u32) -> Result<Self, Error> {
+        let start = inspect::start_of(pid).map_err(|error| not_there(pid, &error))?;
+        let found = inspect::of_process(pid).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => Error::Permission {
+                path: format!("/proc/{pid}/fd").into(),
+            },
+            _ => not_there(pid, &error),
+        })?;
+        let found = found.ok_or_else(|| no_engine(pid))?;
+        let segment = inspect::read(&found.file).map_err(|why| refused(pid, &why))?;
+        let inspector = match Process::open(pid) {
+            Ok(process) => Ok(Inspector::new(process, &segment).map_err(|why| refused(pid, &why))?),
+            Err(error) => Err(error.to_string()),
+        };
+        Ok(Self {
+            pid,
+            program: program(pid, &segment),
+            start,
+            segment,
+            inspector,
+        })
+    }
+
+    /// It is still the process that was opened.
+    fn check(&self) -> Result<(), Error> {
+        match inspect::start_of(self.pid) {
+            Ok(start) if start == self.start => Ok(()),
+            _ => Err(unavailable(self.pid, "it has ended")),
+        }
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
+            taken_at: Some(Timestamp::now()),
+            ..Origin::new(OriginKind::Process, self.describe())
+        }
+    }
+
+    fn whole(&self, inspector: &Inspector<Process>) -> Result<Snapshot, Error> {
+        let engines = inspector.snapshot();
+        // Of a process that ended meanwhile nothing is believed.
+        self.check()?;
+        let engines = engines.map_err(|why| refused(self.pid, &why))?;
+        let mut warnings = Warnings::default();
+        if engines.is_empty() {
+            let says = "the process has no engine now";
+            warnings.push(Warning::new(WarningCode::Note, says));
+        }
+        let engine = self.segment.identity.engine.clone();
+        Ok(engine::snapshot(
+            &engines,
+            Depth::Whole,
+            engine,
+            self.origin(),
+            warnings,
+        ))
+    }
+
+    fn sums(&mut self, why: &str) -> Result<Snapshot, Error> {
+        let found = inspect::of_process(self.pid).ok().flatten();
+        let found = found.ok_or_else(|| unavailable(self.pid, "it has ended"))?;
+        self.segment = inspect::read(&found.file).map_err(|why| refused(self.pid, &why))?;
+        if self.segment.identity.pid != u64::from(self.pid) {
+            let why = "it is a child that has not published anything yet";
+            return Err(unavailable(self.pid, why));
+        }
+        let mut warnings = Warnings::default();
+        warnings.push(Warning::new(
+            WarningCode::Incomplete,
+            format!("the process's memory may not be read ({why}): sums as it published them"),
+        ));
+        segment::note_age(&self.segment, Some(monotonic()), &mut warnings);
+        Ok(segment::snapshot(&self.segment, self.origin(), warnings))
+    }
+}
+
+/// Nanoseconds of the clock that segments have their times from.
+fn monotonic() -> u64 {
+    slabcore::debug::operation::now_ns()
+}
+
+/// The name of the program, for headers.
+fn program(pid: u32, segment: &Segment) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    let name = name.map(|name| name.trim_end().to_owned());
+    name.unwrap_or_else(|_| {
+        let path = PathBuf::from(&segment.identity.program);
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        name.map_or_else(|| "?".to_owned(), std::borrow::Cow::into_owned)
+    })
+}
+
+fn unavailable(pid: u32, why: impl Into<String>) -> Error {
+    Error::Unavailable {
+        what: format!("process {pid}"),
+        why: why.into(),
+    }
+}
+
+fn not_there(pid: u32, error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => unavailable(pid, "no process has this number"),
+        _ => unavailable(pid, error.to_string()),
+    }
+}
+
+fn no_engine(pid: u32) -> Error {
+    Error::Unavailable {
+        what: format!("an engine of slabcore in process {pid}"),
+        why: "no segment of one is open there".to_owned(),
+    }
+}
+
+fn refused(pid: u32, why: &Refusal) -> Error {
+    Error::Broken {
+        path: format!("/proc/{pid}").into(),
+        why: why.to_string(),
+    }
+}
+
+impl Source for ProcessSource {
+    fn describe(&self) -> String {
+        format!("process {} ({})", self.pid, self.program)
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    /// Everything is read whatever `demand` asks for: it is a few system calls.
+    fn sample(&mut self, _: &Demand) -> Result<Snapshot, Error> {
+        self.check()?;
+        match &self.inspector {
+            Ok(inspector) => self.whole(inspector),
+            Err(why) => {
+                let why = why.clone();
+                self.sums(&why)
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Finding the segment of a process, and reading it without mapping it.
+//!
+//! A mapped file that its owner shortens would end the reader with a signal; so it is read
+//! into memory of our own, and what it says of its length is not used.
+
+use super::Refusal;
+use crate::segment::{Segment, format};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+/// Open files of a process that are looked at.
+const MOST_FILES: usize = 64 << 10;
+/// Copies to make of a segment until two in a row agree.
+const COPIES: usize = 8;
+
+/// The open segment of a process, and where it was found.
+#[derive(Debug)]
+pub struct Found {
+    /// The link below `/proc`.
+    pub path: PathBuf,
+    /// The segment.
+    pub file: File,
+}
+
+/// The segment that a process has open; `None` if it has none.
+pub fn of_process(pid: u32) -> io::Result<Option<Found>> {
+    let dir = PathBuf::from(format!("/proc/{pid}/fd"));
+    let mut newest = None;
+    for entry in fs::read_dir(&dir)?.take(MOST_FILES) {
+        let Ok(entry) = entry else {
+            continue;
+        };
+        let path = entry.path();
+        let Ok(link) = fs::read_link(&path) else {
+            continue;
+        };
+        if !is_segment(&link) {
+            continue;
+        }
+        let file = open(&path)?;
+        // A child that has its parent's open, too, has its own at another number.
+        let ours = read(&file).is_ok_and(|of| of.identity.pid == u64::from(pid));
+        if ours {
+            return Ok(Some(Found { path, file }));
+        }
+        newest = Some(Found { path, file });
+    }
+    Ok(newest)
+}
+
+/// Whether a link of `/proc/PID/fd` leads to a segment, by its name.
+fn is_segment(link: &Path) -> bool {
+    let text = link.to_string_lossy();
+    let memfd = text.strip_prefix("/memfd:");
+    let memfd = memfd.is_some_and(|name| name.starts_with(format::NAME));
+    let named = { link.file_name() }.is_some_and(|name| {
+        let name = name.to_string_lossy();
+        name.starts_with("slabcore") && text.starts_with('/') && !text.starts_with("/memfd:")
+    });
+    memfd || (named && is_file(link))
+}
+
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|of| of.is_file() && of.len() == format::BYTES as u64)
+}
+
+/// Opens a segment to be read; only a plain file is one, so nothing waits.
+fn open(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if !kind.is_file() || kind.is_fifo() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(file)
+}
+
+/// Opens the segment that a process left in a file: not through a link, and only one's own
+/// unless one may read everything.
+pub fn file(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let of = file.metadata()?;
+    let user = crate::sys::uid();
+    if !of.is_file() || (user != 0 && of.uid() != user) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(file)
+}
+
+/// Reads a segment that may be changing.
+pub fn read(file: &File) -> Result<Segment, Refusal> {
+    let mut before = copy(file)?;
+    for _ in 1..COPIES {
+        let now = copy(file)?;
+        let segment = Segment::parse_twice(&before, &now)?;
+        let published = &segment.published;
+        if published.caches.iter().all(|of| of.whole) && segment.whole {
+            return Ok(segment);
+        }
+        before = now;
+    }
+    Segment::parse_twice(&before, &copy(file)?)
+}
+
+/// A copy of a bounded length.
+fn copy(file: &File) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = vec![0; format::BYTES];
+    let mut got = 0;
+    while let Some(rest) = bytes.get_mut(got..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, got as u64) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Err(Refusal::NoSegment),
+        }
+    }
+    bytes.truncate(got);
+    // One byte more would be another format's.
+    if file.read_at(&mut [0], format::BYTES as u64).unwrap_or(0) != 0 {
+        let len = file.metadata().map_or(0, |of| of.len());
+        return Err(Refusal::Length(len));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,84 @@
+//! Engines of another process, running or dead, in the types that an engine tells of itself.
+//!
+//! The segment ([`crate::segment`]) says where the process's structures have their parts. The
+//! structures are read from its private memory ([`Memory`]) without stopping it. Nothing that
+//! is read is believed: numbers are bounded, lists are cut, and what moved while it was
+//! looked at is told as not known. Where the memory may not be read, the published figures
+//! remain.
+//!
+//! What it does not do: change anything there.
+
+mod budget;
+mod find;
+mod image;
+mod memory;
+mod process;
+mod published;
+mod shape;
+mod snapshot;
+
+pub use self::find::{Found, file, of_process, read};
+pub use self::memory::{Memory, Part};
+pub use self::process::{Process, start_of};
+pub use crate::segment::Refusal;
+
+use crate::segment::Segment;
+use crate::snapshot::EngineSnapshot;
+use budget::Budget;
+use shape::Shape;
+use snapshot::StatMap;
+
+/// Looks into the engines of one process.
+#[derive(Debug)]
+pub struct Inspector<M> {
+    memory: Budget<M>,
+    shape: Shape,
+    stats: StatMap,
+}
+
+impl<M: Memory> Inspector<M> {
+    /// By what the process's segment says of its structures.
+    pub fn new(memory: M, segment: &Segment) -> Result<Self, Refusal> {
+        let shape = Shape::find(segment)?;
+        // A cache's counters are its figures that only rise.
+        let counters = { segment.figures.iter() }.filter(|of| !of.of_engine && of.rises);
+        let stats = StatMap::of(counters.map(|of| &*of.name).take(shape.stats));
+        Ok(Self {
+            memory: Budget::new(memory),
+            shape,
+            stats,
+        })
+    }
+
+    /// The memory.
+    pub const fn memory(&self) -> &M {
+        self.memory.inner()
+    }
+
+    /// One look, within its limit.
+    fn look<R>(&self, look: impl FnOnce(&dyn Memory) -> Result<R, Refusal>) -> Result<R, Refusal> {
+        self.memory.renew();
+        let seen = look(&self.memory);
+        if self.memory.is_spent() {
+            return Err(Refusal::TooMuch);
+        }
+        seen
+    }
+
+    /// Looks at everything, as `Engine::snapshot` does; the oldest engine first.
+    pub fn snapshot(&self) -> Result<Vec<EngineSnapshot>, Refusal> {
+        self.look(|memory| {
+            let images = image::engines(memory, &self.shape)?;
+            let mut room = snapshot::MOST_SLOTS;
+            let engines = images.iter();
+            let look = |of| snapshot::engine(memory, &self.shape, &self.stats, of, &mut room);
+            engines.map(look).collect()
+        })
+    }
+}
+
+/// The published figures of a segment as snapshots that hold sums only: no nodes, no slots,
+/// no occupancy.
+pub fn published(segment: &Segment) -> Vec<EngineSnapshot> {
+    published::engines(segment)
+}

@@ -1,0 +1,193 @@
+//! An engine seen from outside tells what it tells of itself; here the outside is this process.
+#![cfg(not(any(loom, shuttle)))]
+// Helpers of tests fail by panicking.
+#![allow(clippy::unwrap_used)]
+
+use slabcore::inspect::{self, Inspector, Process};
+use slabcore::segment::Segment;
+use slabcore::{Cache, CacheBuilder, Engine, EngineConfig, EngineSnapshot, Policy};
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::sync::Mutex;
+
+/// Engines are of the process: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+struct Object(NonNull<u8>);
+// SAFETY: an object is owned by whoever holds this value.
+unsafe impl Send for Object {}
+
+fn segment() -> Segment {
+    let found = inspect::of_process(std::process::id()).unwrap().unwrap();
+    inspect::read(&found.file).unwrap()
+}
+
+fn look() -> Vec<EngineSnapshot> {
+    let process = Process::open(std::process::id()).unwrap();
+    let inspector = Inspector::new(process, &segment()).unwrap();
+    inspector.snapshot().unwrap()
+}
+
+fn caches(engine: &Engine) -> Vec<Cache> {
+    let builder = |name, size| {
+        let layout = Layout::from_size_align(size, 8).unwrap();
+        CacheBuilder::new(engine, name, layout)
+    };
+    let plain = Policy::ALL.map(|of| builder(of.name(), 72).policy(of).build().unwrap());
+    let debug = builder("debug", 72).debug_flags("FZPU".parse().unwrap());
+    let more = [
+        debug.build().unwrap(),
+        builder("large-slots", 6000).build().unwrap(),
+        builder("hard", 32).harden_freelist(true).build().unwrap(),
+    ];
+    plain.into_iter().chain(more).collect()
+}
+
+/// Allocates and frees so that every kind of place has something.
+fn work(caches: &[Cache]) -> Vec<(usize, Object)> {
+    let mut kept = Vec::new();
+    for (place, cache) in caches.iter().enumerate() {
+        let all: Vec<_> = (0..500).map(|_| cache.alloc().unwrap()).collect();
+        for (n, object) in all.into_iter().enumerate() {
+            if n % 3 == 0 || n > 450 {
+                kept.push((place, Object(object)));
+            } else {
+                // SAFETY: of this cache, ours, and freed once.
+                unsafe { cache.free(object) };
+            }
+        }
+    }
+    kept
+}
+
+fn give_back(caches: &[Cache], kept: Vec<(usize, Object)>) {
+    for (place, object) in kept {
+        // SAFETY: of that cache, ours, and freed once.
+        unsafe { caches[place].free(object.0) };
+    }
+}
+
+#[test]
+fn an_engine_looks_the_same_from_outside() {
+    let _alone = ALONE.lock();
+    let config = EngineConfig {
+        nodes: 2,
+        ..EngineConfig::new()
+    };
+    let engine = Engine::new(config).unwrap();
+    let caches = caches(&engine);
+    let mut kept = work(&caches);
+    let large = engine.large_alloc(300_000, 8).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for (place, object) in kept.drain(..400).collect::<Vec<_>>() {
+                // SAFETY: of that cache, handed over, and freed once.
+                unsafe { caches[place].free(object.0) };
+            }
+        });
+    });
+    let seen = look();
+    let own = engine.snapshot();
+    assert_eq!(seen, [own]);
+    let second = Engine::new(EngineConfig::new()).unwrap();
+    assert_eq!(look(), [engine.snapshot(), second.snapshot()]);
+    // SAFETY: allocated above.
+    unsafe { engine.large_free(large.at) };
+    give_back(&caches, kept);
+}
+
+/// Runs in a child made by `fork`; true if all was well there.
+fn in_child(fork: impl FnOnce() -> i32, work: impl FnOnce() -> bool) -> bool {
+    let pid = fork();
+    assert!(pid >= 0);
+    if pid == 0 {
+        let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        // SAFETY: ends the child without running anything of the parent's.
+        unsafe { libc::_exit(i32::from(!well.unwrap_or(false))) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for our own child.
+    unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+}
+
+#[test]
+fn a_child_has_a_segment_of_its_own_and_leaves_its_parents_alone() {
+    let _alone = ALONE.lock();
+    let engine = Engine::new(EngineConfig::new()).unwrap();
+    let caches = caches(&engine);
+    let kept = work(&caches);
+    let before = segment();
+    let well = in_child(
+        // SAFETY: the child uses the engine and the C library, which handle forks.
+        || unsafe { libc::fork() },
+        || {
+            let kept = work(&caches);
+            let own = segment();
+            let same = look() == [engine.snapshot()];
+            give_back(&caches, kept);
+            own.identity.pid == u64::from(std::process::id())
+                && own.events_total < before.events_total
+                && same
+        },
+    );
+    assert!(well);
+    // Without the library's handlers: the system alone sees to it.
+    let well = in_child(
+        // SAFETY: as `fork`; the child has a copy of everything.
+        || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as i32 },
+        || {
+            let kept = work(&caches);
+            give_back(&caches, kept);
+            true
+        },
+    );
+    assert!(well);
+    let after = segment();
+    assert_eq!(after.identity, before.identity);
+    assert_eq!(after.events_total, before.events_total);
+    assert_eq!(after.published, before.published);
+    give_back(&caches, kept);
+}
+
+#[test]
+fn figures_are_published_and_events_are_noted() {
+    let _alone = ALONE.lock();
+    let engine = Engine::new(EngineConfig::new()).unwrap();
+    let caches = caches(&engine);
+    let before = segment();
+    let began = std::time::Instant::now();
+    let sums = loop {
+        let kept = work(&caches);
+        give_back(&caches, kept);
+        let segment = segment();
+        let seen = inspect::published(&segment);
+        let used = seen
+            .iter()
+            .flat_map(|of| &of.caches)
+            .all(|of| of.counters.allocs() > 0);
+        if segment.published.pass_ns > before.published.pass_ns && seen.len() == 1 && used {
+            break seen;
+        }
+        assert!(began.elapsed().as_secs() < 20);
+    };
+    let own = engine.snapshot();
+    assert_eq!(sums[0].caches.len(), own.caches.len());
+    for (sum, own) in sums[0].caches.iter().zip(&own.caches) {
+        assert_eq!((&sum.name, sum.policy), (&own.name, own.policy));
+        assert_eq!(sum.flags, own.flags);
+        assert_eq!(sum.object_size, own.object_size);
+        assert!(sum.counters.allocs() > 0, "{}", sum.name);
+    }
+    let after = segment();
+    let new = after
+        .events
+        .iter()
+        .filter(|of| of.number > before.events_total);
+    let kinds: Vec<_> = new.filter_map(|of| of.what).collect();
+    assert!(kinds.contains(&slabcore::segment::Event::SlabAllocated));
+    assert!(after.events.len() <= 1024 && after.events_total >= after.events.len() as u64);
+    engine.validate();
+    let last = segment().events.last().copied().unwrap();
+    assert_eq!(last.what, Some(slabcore::segment::Event::Validate));
+}

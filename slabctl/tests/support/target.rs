@@ -1,0 +1,139 @@
+//! A program on slabcore's engine, to be looked into from outside by the tests.
+//!
+//! It is the test's own program, started again with the variable [`OPTIONS`]: `caches=N objects=N
+//! size=BYTES threads=N debug=FLAGS segment=PLACE`. It makes caches, fills them from several threads, says
+//! `ready`, and goes on until its input ends. A line `more N` allocates N more objects of each cache and
+//! answers `done`.
+
+use std::alloc::Layout;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use slabcore::segment::Place;
+use slabcore::{Cache, CacheBuilder, Engine, EngineConfig};
+
+/// Names the variable.
+pub const OPTIONS: &str = "SLABCTL_TEST_TARGET";
+
+fn option(name: &str) -> Option<&'static str> {
+    let options = std::env::var(OPTIONS).ok()?;
+    let found = options
+        .split(' ')
+        .find_map(|of| of.strip_prefix(name)?.strip_prefix('='));
+    found.map(|text| &*Box::leak(text.to_owned().into_boxed_str()))
+}
+
+fn number(name: &str, otherwise: usize) -> usize {
+    option(name).map_or(otherwise, |text| text.parse().unwrap_or(otherwise))
+}
+
+fn fill(caches: &[Cache], objects: usize) {
+    for cache in caches {
+        for _ in 0..objects {
+            // Kept for ever.
+            let _ = std::hint::black_box(cache.alloc());
+        }
+    }
+}
+
+/// The program; does nothing in a run that is no target.
+pub fn main() {
+    if std::env::var_os(OPTIONS).is_some() {
+        target().unwrap();
+    }
+}
+
+fn target() -> Result<(), Box<dyn std::error::Error>> {
+    let segment = option("segment").map_or(Some(Place::Memfd), Place::parse);
+    let engine = Engine::new(EngineConfig {
+        nodes: 2,
+        segment: segment.ok_or("no such place")?,
+        debug: option("debug"),
+        ..EngineConfig::new()
+    })?;
+    let layout = Layout::from_size_align(number("size", 64), 8)?;
+    let make = |n| CacheBuilder::new(&engine, &format!("target-{n}"), layout).build();
+    let caches: Result<Vec<Cache>, _> = (0..number("caches", 3)).map(make).collect();
+    let caches = caches?;
+    let threads = number("threads", 1);
+    let (done, stop) = (Barrier::new(threads), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|| {
+                fill(&caches, number("objects", 1000) / threads);
+                done.wait();
+                while !stop.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+            });
+        }
+        fill(&caches, number("objects", 1000) / threads);
+        done.wait();
+        println!("ready");
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if let Some(n) = line.strip_prefix("more ").and_then(|n| n.parse().ok()) {
+                fill(&caches, n);
+                println!("done");
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    // As a program's own allocator they stay to the end.
+    std::mem::forget((engine, caches));
+    Ok(())
+}
+
+/// A running target.
+pub struct Target {
+    pub child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Target {
+    /// Starts this program again: its test named `target` is the target.
+    pub fn start(options: &[&str]) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "target", "--nocapture"]);
+        command.env(OPTIONS, options.join(" "));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut this = Self { child, out };
+        this.wait_for("ready");
+        this
+    }
+
+    fn wait_for(&mut self, word: &str) {
+        // The test says that it runs, too.
+        let lines = (&mut self.out).lines().map_while(Result::ok);
+        let mut lines = lines.filter(|line| line.ends_with(word));
+        assert!(lines.next().is_some(), "{word}");
+    }
+
+    /// Has it allocate more objects of each cache.
+    pub fn more(&mut self, objects: usize) {
+        let input = self.child.stdin.as_mut().unwrap();
+        writeln!(input, "more {objects}").unwrap();
+        self.wait_for("done");
+    }
+
+    pub fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// Has it come to its end.
+    pub fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // Where it ended already there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
