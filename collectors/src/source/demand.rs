@@ -38,8 +38,6 @@ pub struct Demand {
     /// Caches without slabs will not be shown: nothing more is read of one that
     /// /proc/slabinfo shows to be empty.
     pub skip_empty: bool,
-    /// The caller samples once: no file is held open for the next sample.
-    pub once: bool,
     /// Walk lists of any length for an exact count of objects.
     pub exact: bool,
     /// Partial slabs above which `objects` is not read but taken from
@@ -74,7 +72,6 @@ impl Demand {
             sites_of: None,
             machine: false,
             memory: false,
-            once: false,
             skip_empty: false,
             exact: false,
             walk_limit: Self::WALK_LIMIT,
@@ -97,7 +94,6 @@ impl Demand {
             sites_of: None,
             machine: false,
             memory: false,
-            once: false,
             skip_empty: false,
             exact: false,
             walk_limit: Self::WALK_LIMIT,

@@ -63,18 +63,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn text(&mut self, dir: &str, attribute: &Attribute, once: bool) -> io::Result<&str> {
+    fn text(&mut self, dir: &str, attribute: &Attribute) -> io::Result<&str> {
         self.path.clear();
         self.path.push_str(dir);
         self.path.push('/');
         self.path.push_str(attribute.name);
-        let keep = match attribute.cost {
-            Cost::Dynamic if !once => Keep::ForTheNextSample,
-            // An open file is itself objects of filp, seq_file and kmalloc
-            // caches: a report must not count a thousand of its own.
-            _ => Keep::No,
-        };
-        self.tree.read_attribute(&self.path, keep, &mut self.buf)?;
+        // An open file is itself objects of filp, seq_file and kmalloc caches:
+        // who looks must not count a thousand of its own.
+        self.tree
+            .read_attribute(&self.path, Keep::No, &mut self.buf)?;
         std::str::from_utf8(&self.buf)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not text"))
     }
@@ -101,7 +98,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             tried += 1;
-            match self.text(&dir.id, &attribute, plan.demand.once) {
+            match self.text(&dir.id, &attribute) {
                 Ok(text) => {
                     read += 1;
                     let stored = store_text(dir, cache, &attribute, text, plan, warnings);

@@ -77,7 +77,7 @@ pub trait Tree {
 pub enum Keep {
     /// It is closed.
     No,
-    /// It is read again: a `pread` then costs a third of open, read and close.
+    /// It is read again soon, and opening it then would move the figures.
     ForTheNextSample,
 }
 

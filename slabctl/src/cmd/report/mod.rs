@@ -201,7 +201,6 @@ fn plan(context: &Context, args: &Report) -> Result<Plan, Failure> {
     let mut demand = demand(context, kind, &columns);
     selection.ask(&mut demand);
     demand.exact = args.exact;
-    demand.once = args.watch.is_none();
     demand.skip_empty = selection.hide_empty;
     demand.walk_limit = args.walk_limit;
     Ok(Plan {
