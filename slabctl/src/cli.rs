@@ -7,7 +7,7 @@ mod report;
 mod top;
 
 pub(crate) use change::{Capture, Shrink, Tune, Validate};
-pub(crate) use inspect::{Advise, Diff, Dump, Explain, Section, Show, Sites, SitesBy};
+pub(crate) use inspect::{Advise, Check, Diff, Dump, Explain, Section, Show, Sites, SitesBy};
 pub(crate) use load::Stat;
 pub(crate) use report::{Report, Select};
 pub(crate) use top::Top;
@@ -41,6 +41,7 @@ Examples:
   slabctl show dentry                     everything known about one cache
   slabctl diff --interval 10s             what grew in ten seconds
   slabctl advise --interval 60s           what shape the growth has, and where memory hides
+  slabctl check rules.toml                whether figures are within limits, for monitoring
   slabctl sites kmalloc-64                who holds what (kernels booted with slab_debug=U)
   slabctl top                             watch it live
   slabctl stat -- find / -xdev            what a command does to the caches
@@ -53,7 +54,8 @@ Examples:
   slabctl doctor                          what can be read here, and what to do about the rest
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 findings, 4 no such cache,
-69 source not available, 77 permission missing.";
+69 source not available, 77 permission missing. Of check: 0 ok, 1 warning,
+2 critical, 3 unknown.";
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -184,6 +186,8 @@ pub(crate) enum Command {
     Diff(Diff),
     /// What the figures suggest: leak-shaped growth, fragmentation, hidden names, debugging.
     Advise(Advise),
+    /// Whether figures are within the limits of a rule file: for monitoring systems.
+    Check(Check),
     /// Who holds the objects of a cache, and what accumulates between two samples.
     Sites(Sites),
     /// Give the empty slabs of caches back, and show what came of it.

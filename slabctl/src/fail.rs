@@ -24,6 +24,12 @@ pub(crate) enum Status {
     Permission,
     /// A command was run, and ended with this.
     Command(u8),
+    /// `check`: a figure is beyond the first limit.
+    CheckWarning,
+    /// `check`: a figure is beyond the second limit.
+    CheckCritical,
+    /// `check`: nobody can tell.
+    CheckUnknown,
 }
 
 impl Status {
@@ -43,9 +49,10 @@ impl Status {
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
-            Self::Failed => 1,
-            Self::Usage => 2,
-            Self::Findings => 3,
+            // Of a check they are what monitoring systems expect of a plugin.
+            Self::Failed | Self::CheckWarning => 1,
+            Self::Usage | Self::CheckCritical => 2,
+            Self::Findings | Self::CheckUnknown => 3,
             Self::NoSuchCache => 4,
             Self::Unavailable => 69,
             Self::Permission => 77,

@@ -27,12 +27,27 @@ fn main() -> ExitCode {
         .and_then(|name| compat::Tool::from_argv0(&name))
     {
         Some(tool) => cmd::compat::run(tool, std::env::args_os().skip(1).collect()),
-        None => cmd::run(cli::Cli::parse()),
+        None => match cli::Cli::try_parse() {
+            Ok(cli) => cmd::run(cli),
+            Err(error) => return misused(&error),
+        },
     };
     match result {
         Ok(status) => status.into(),
         Err(error) => end(&error),
     }
+}
+
+/// Wrong words on the command line, or a request for help. To who runs `check`
+/// the usual status would mean that something is critical.
+fn misused(error: &clap::Error) -> ExitCode {
+    // Nothing more can be done when the output is gone.
+    let _ = error.print();
+    let check = std::env::args_os().skip(1).any(|word| word == "check");
+    if error.use_stderr() && check {
+        return Status::CheckUnknown.into();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
 }
 
 /// Raises the soft limit of open files to the hard one: a live source holds

@@ -1,6 +1,7 @@
 //! Figures derived from one or two snapshots. Pure functions; each formula once.
 
 pub mod advise;
+pub mod check;
 pub mod consistency;
 pub mod diff;
 pub mod explain;

@@ -59,6 +59,15 @@ impl Value<'_> {
             Self::Missing | Self::Text(_) => None,
         }
     }
+
+    /// Whether it is an estimate.
+    pub const fn is_approx(&self) -> bool {
+        match self {
+            Self::Int(figure) => figure.approx,
+            Self::Ratio(figure) => figure.approx,
+            Self::Missing | Self::Text(_) => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

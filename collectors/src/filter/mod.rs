@@ -49,8 +49,9 @@ enum Expr {
     Match(&'static Column, bool, Regex),
 }
 
+/// How two values are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Op {
+pub(crate) enum Op {
     Greater,
     GreaterEqual,
     Less,
@@ -60,7 +61,7 @@ enum Op {
 }
 
 impl Op {
-    fn holds<T: PartialOrd>(self, a: &T, b: &T) -> bool {
+    pub(crate) fn holds<T: PartialOrd>(self, a: &T, b: &T) -> bool {
         match self {
             Self::Greater => a > b,
             Self::GreaterEqual => a >= b,

@@ -111,6 +111,48 @@ pub(crate) struct Advise {
     pub(crate) top: Option<usize>,
 }
 
+/// `slabctl check`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl check rules.toml
+  slabctl check rules.toml --since /var/lib/slab/hourly.tar.zst     growth since a capture
+  slabctl check rules.toml --interval 30s --json
+
+A rule file:
+  [[rule]]
+  name = \"dentries\"
+  caches = \"dentry\"               which caches: names, patterns, comparisons (report --filter)
+  warning = \"memory > 2GiB\"
+  critical = \"memory > 4GiB\"
+
+  [[rule]]
+  name = \"growth\"
+  of = \"sum\"                      the sum of the caches, not each
+  critical = \"memory/h > 1GiB\"    change in an hour: --since or --interval
+
+One line with performance data is printed, as monitoring plugins do.
+Exit status: 0 ok, 1 warning, 2 critical, 3 unknown (a broken rule file too).")]
+pub(crate) struct Check {
+    /// The rules, in TOML.
+    #[arg(value_name = "RULES")]
+    pub(crate) rules: PathBuf,
+    /// An earlier capture, for rules on growth.
+    #[arg(long, value_name = "CAPTURE", conflicts_with = "interval")]
+    pub(crate) since: Option<PathBuf>,
+    /// Sample the live source twice, this time apart, for rules on growth: 10s, 5m.
+    #[arg(short, long, value_name = "TIME")]
+    pub(crate) interval: Option<String>,
+    /// Time between the two, where the captures do not tell it.
+    #[arg(
+        long,
+        value_name = "TIME",
+        conflicts_with = "interval",
+        requires = "since"
+    )]
+    pub(crate) elapsed: Option<String>,
+}
+
 /// `slabctl sites`.
 #[derive(Debug, Args)]
 #[command(after_help = "\

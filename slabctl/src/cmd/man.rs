@@ -35,6 +35,8 @@ The source is not available on this machine.
 .TP
 77
 Permission is missing; the kernel lets only root read slab data.
+.PP
+Of check, as monitoring systems expect: 0 ok, 1 warning, 2 critical, 3 unknown.
 .SH FILES
 .TP
 /sys/kernel/slab

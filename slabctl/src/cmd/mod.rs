@@ -3,6 +3,7 @@
 pub(crate) mod advise;
 pub(crate) mod capture;
 pub(crate) mod cells;
+pub(crate) mod check;
 pub(crate) mod compat;
 pub(crate) mod completions;
 pub(crate) mod diff;
@@ -62,6 +63,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Show(args)) => show::run(&context, &args),
         Some(Command::Diff(args)) => diff::run(&context, &args),
         Some(Command::Advise(args)) => advise::run(&context, &args),
+        Some(Command::Check(args)) => Ok(check::run(&context, &args)),
         Some(Command::Sites(args)) => sites::run(&context, &args),
         Some(Command::Shrink(args)) => shrink::run(&context, &args),
         Some(Command::Tune(args)) => tune::run(&context, &args),

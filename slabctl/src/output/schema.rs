@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::json::Report;
 use super::json_advise;
+use super::json_check;
 use super::json_diff;
 use super::json_doctor::Doctor;
 use super::json_dump;
@@ -33,6 +34,7 @@ const DOCUMENTS: &[(&str, Make)] = &[
     ("diff", of::<json_diff::Document>),
     ("diff-row", of::<json_diff::Row>),
     ("advise", of::<json_advise::Document>),
+    ("check", of::<json_check::Document>),
     ("sites", of::<json_sites::Document>),
     ("shrink", of::<json_shrink::Document>),
     ("stat", of::<json_stat::Document>),
