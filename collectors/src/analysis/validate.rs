@@ -48,7 +48,7 @@ pub struct Fault {
     pub by_validation: Option<bool>,
     /// The validation during which it was found, from 1.
     pub pass: u32,
-    /// It follows from an earlier fault of the same slab.
+    /// It follows from an earlier fault of the same slab, or list of slabs.
     pub follows: bool,
     /// Why it is likely a false alarm; `None` when it is not.
     pub false_positive: Option<String>,
@@ -260,8 +260,13 @@ impl Examination {
             self.more += 1;
             return false;
         }
-        let on_slab = |old: &Fault| fault.slab.is_some() && old.slab == fault.slab;
-        fault.follows = fault.is_list_fault() && list.iter().any(on_slab);
+        // A slab with a damaged list is taken off the lists of slabs, which are
+        // then shorter than their counters.
+        let same = |old: &Fault| match fault.slab {
+            Some(_) => old.slab == fault.slab,
+            None => old.cache == fault.cache && old.is_list_fault(),
+        };
+        fault.follows = fault.is_list_fault() && list.iter().any(same);
         let racy = fault.shape.is_some() && is_safe(self.kernel.as_deref()) == Some(false);
         let promising = own && (!fault.follows || racy);
         list.push(fault);

@@ -83,7 +83,7 @@ struct FindingOut<'a> {
     found_by_check: Option<bool>,
     /// Number of the check of that cache, from 1; null for the engine.
     pass: Option<u32>,
-    /// True when it follows from an earlier finding of the same slab.
+    /// True when it follows from an earlier finding of the same slab or list of slabs.
     follows: bool,
     /// Why it is likely a false positive; null when it is not.
     likely_false_positive: Option<&'a str>,

@@ -102,6 +102,20 @@ fn a_second_fault_that_has_only_its_bracket_line_is_one_more_fault_of_the_cache(
 }
 
 #[test]
+fn counts_of_slabs_follow_from_a_damaged_list_and_from_nothing_else() {
+    let counts = "SLUB: sb-freeptr 1 slabs counted but counter=2\n";
+    let mut seen = examination("sb-freeptr", "6.12.117");
+    seen.add(&look(
+        &(section("planted-6.12", "freeptr validate") + "\n" + counts),
+    ));
+    let last = seen.faults.last().unwrap();
+    assert_eq!((last.code, last.follows), ("counters", true), "{last:?}");
+    let mut alone = examination("sb-freeptr", "6.12.117");
+    alone.add(&look(counts));
+    assert!(!alone.faults[0].follows);
+}
+
+#[test]
 fn what_was_reported_of_other_caches_is_kept_apart() {
     let text = section("planted-6.12", "overflow validate");
     let mut seen = examination("dentry", "6.12.117");

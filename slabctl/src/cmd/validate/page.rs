@@ -29,7 +29,7 @@ pub(super) fn line(row: &Row<'_>, out: &mut impl Write) -> io::Result<()> {
         return Ok(());
     };
     if fault.follows {
-        writeln!(out, "    it follows from an earlier finding on that slab")?;
+        writeln!(out, "    it follows from an earlier finding")?;
     }
     if let Some(why) = &fault.false_positive {
         writeln!(out, "    likely false positive: {why}")?;
