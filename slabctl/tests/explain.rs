@@ -142,3 +142,49 @@ fn logs_that_cannot_be_read_are_not_a_clean_bill() {
     assert_eq!(some.code, Some(0), "{}", some.stderr);
     assert!(some.stderr.contains("warning: kern.log"), "{}", some.stderr);
 }
+
+/// A report of a write to a free object, as a log with that prefix has it.
+fn report(prefix: &str, stamp: &str, pid: u64) -> String {
+    [
+        "BUG filp (Not tainted): Poison overwritten".to_owned(),
+        "0x00000000fc629507-0x00000000fc629507 @offset=2408. First byte 0x78 instead of 0x6b"
+            .to_owned(),
+        format!("Allocated in foo+0x1/0x2 age=7 cpu=1 pid={pid}"),
+        "Slab 0x0000000077777777 objects=21 used=20 fp=0x0000000000000000 flags=0x200".to_owned(),
+        "FIX filp: Restoring Poison 0x00000000fc629507-0x00000000fc629507=0x6b".to_owned(),
+    ]
+    .map(|line| format!("{prefix}{stamp}{line}\n"))
+    .concat()
+}
+
+#[test]
+fn a_report_that_two_logs_have_is_counted_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+    };
+    let daemon = "Nov 30 20:00:01 host kernel: ";
+    let twice = report("", "[    7.100000] ", 9) + &report("", "[    8.200000] ", 9);
+    put("dmesg", &twice);
+    // The same two, one of them without the kernel's clock, and one more.
+    let messages = report(daemon, "[    7.100000] ", 9)
+        + &report(daemon, "", 9)
+        + &report(daemon, "", 9)
+        + &report(daemon, "[    9.000000] ", 5);
+    put("var/log/messages", &messages);
+    let path = dir.path().to_str().unwrap();
+    let json = run(&["explain", path, "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let reports = document["reports"].as_array().unwrap();
+    let repeats: Vec<_> = reports.iter().map(|r| &r["repeats"]).collect();
+    assert_eq!(repeats, [2, 2], "{}", json.stdout);
+    assert_eq!(reports[0]["also_in"][0], "var/log/messages");
+    assert_eq!(reports[1]["also_in"], serde_json::Value::Array(Vec::new()));
+    assert_eq!(document["logs"][1]["counted_before"], 2);
+    let page = run(&["explain", path]).stdout;
+    assert!(page.contains("also in    var/log/messages"), "{page}");
+    let end = "1 finding, 2 reports counted in an earlier log; 20 lines read\n";
+    assert!(page.ends_with(end), "{page}");
+}

@@ -1,17 +1,20 @@
 //! `slabctl explain`: the slab reports of a kernel log, in plain words.
 
 mod page;
+mod twice;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use collectors::analysis::explain::{Explainer, Explanation};
+use collectors::analysis::explain::{Explainer, Explanation, Identity, explain_report};
 use collectors::model::{Warning, WarningCode, Warnings};
 use collectors::parse::kernel_log::Scanner;
 use collectors::source::kmsg::Kmsg;
 use collectors::source::logs;
 
+use self::twice::{Place, Seen};
 use super::{Context, report};
 use crate::cli::{Explain, Format};
 use crate::fail::{Failure, Status};
@@ -30,18 +33,41 @@ pub(crate) struct Log {
     pub(crate) explanation: Explanation,
     /// What could not be read.
     pub(crate) warnings: Warnings,
+    /// The other logs that have reports of a finding, by its place.
+    pub(crate) also_in: BTreeMap<usize, BTreeSet<String>>,
+    /// Reports that are counted in an earlier log.
+    pub(crate) counted_before: u64,
 }
 
 impl Log {
     /// Reads and explains a log of any length. One that breaks off keeps what
     /// came before.
     pub(crate) fn read(name: &str, text: impl Read) -> Self {
+        Self::beside(name, text, &mut Seen::default(), &mut [])
+    }
+
+    /// The same beside the logs in `before`: a report that one of them has is
+    /// counted there.
+    fn beside(name: &str, text: impl Read, seen: &mut Seen, before: &mut [Self]) -> Self {
         let mut scanner = Scanner::new(text);
         let mut explainer = Explainer::default();
         let mut warnings = Warnings::default();
+        let (log, mut counted_before) = (before.len(), 0);
         for found in scanner.by_ref() {
             match found {
-                Ok(found) => explainer.add(&found),
+                Ok(found) => {
+                    let finding = explain_report(&found);
+                    let identity = Identity::of(&found, &finding);
+                    if let Some(place) = seen.before(&identity, log) {
+                        counted_before += 1;
+                        if let (Some(log), Some(at)) = (before.get_mut(place.log), place.finding) {
+                            log.also_in.entry(at).or_default().insert(name.to_owned());
+                        }
+                        continue;
+                    }
+                    let finding = explainer.add_explained(&found, finding);
+                    seen.remember(identity, Place { log, finding });
+                }
                 Err(error) => warnings.push(
                     Warning::new(
                         WarningCode::Truncated,
@@ -60,6 +86,8 @@ impl Log {
             lines: scanner.lines(),
             explanation,
             warnings,
+            also_in: BTreeMap::new(),
+            counted_before,
         }
     }
 }
@@ -119,10 +147,11 @@ fn files(context: &Context, args: &Explain) -> anyhow::Result<Vec<Log>> {
             .as_ref()
             .or(context.global.root.as_ref()),
     );
-    let mut found = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), Seen::default());
     for path in paths {
         let warnings = logs::read(path, &mut |name, text| {
-            found.push(Log::read(name, text));
+            let log = Log::beside(name, text, &mut seen, &mut found);
+            found.push(log);
             Ok(())
         })
         .map_err(Failure::from)?;
@@ -188,8 +217,8 @@ fn journal() -> anyhow::Result<Log> {
 fn lines(logs: &[Log], out: &mut impl Write) -> anyhow::Result<()> {
     let mut first = 0;
     for (at, log) in logs.iter().enumerate() {
-        for finding in &log.explanation.findings {
-            jsonl::line(out, &json_explain::report(finding, at, first))?;
+        for (n, finding) in log.explanation.findings.iter().enumerate() {
+            jsonl::line(out, &json_explain::report(log, n, finding, at, first))?;
         }
         first += log.explanation.findings.len();
     }

@@ -42,6 +42,8 @@ struct LogOut<'a> {
     lines: u64,
     /// Reports that differ from all others and are left out, since there are too many.
     more_reports: u64,
+    /// Reports of this log that are counted in an earlier one, which has them too.
+    counted_before: u64,
 }
 
 /// A report, or several equal ones.
@@ -101,6 +103,8 @@ pub(crate) struct ReportOut<'a> {
     unknown: &'a [String],
     /// What to do.
     next: &'a [String],
+    /// Names of the later logs that have it too, where it is not counted again.
+    also_in: Vec<&'a str>,
 }
 
 /// A control group.
@@ -226,7 +230,8 @@ pub(crate) fn document(logs: &[Log], live: bool) -> Explained<'_> {
     for (at, log) in logs.iter().enumerate() {
         let first = reports.len();
         let findings = log.explanation.findings.iter();
-        reports.extend(findings.map(|f| report(f, at, first)));
+        let findings = findings.enumerate();
+        reports.extend(findings.map(|(n, f)| report(log, n, f, at, first)));
     }
     Explained {
         schema: "slabctl.explain/1",
@@ -237,6 +242,7 @@ pub(crate) fn document(logs: &[Log], live: bool) -> Explained<'_> {
                 name: &log.name,
                 lines: log.lines,
                 more_reports: log.explanation.more,
+                counted_before: log.counted_before,
             })
             .collect(),
         reports,
@@ -248,7 +254,14 @@ pub(crate) fn document(logs: &[Log], live: bool) -> Explained<'_> {
 }
 
 /// One finding of the log at `log`, whose reports begin at `first`.
-pub(crate) fn report(finding: &Finding, log: usize, first: usize) -> ReportOut<'_> {
+pub(crate) fn report<'a>(
+    of: &'a Log,
+    at: usize,
+    finding: &'a Finding,
+    log: usize,
+    first: usize,
+) -> ReportOut<'a> {
+    let also = of.also_in.get(&at);
     let cache = finding.cache.as_ref();
     let cgroup = cache.and_then(|c| c.cgroup.as_ref());
     ReportOut {
@@ -295,6 +308,10 @@ pub(crate) fn report(finding: &Finding, log: usize, first: usize) -> ReportOut<'
             .collect(),
         unknown: &finding.unknown,
         next: &finding.next,
+        also_in: also
+            .iter()
+            .flat_map(|names| names.iter().map(String::as_str))
+            .collect(),
     }
 }
 

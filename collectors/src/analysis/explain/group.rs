@@ -74,8 +74,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Adds a finding: to an equal one, or as a new one.
-    pub fn add(&mut self, mut finding: Finding) {
+    /// Adds a finding: to an equal one, or as a new one. Gives its place.
+    pub fn add(&mut self, mut finding: Finding) -> Option<usize> {
         finding.consequence_of = self.root(&finding);
         if let Some(root) = finding.consequence_of {
             follow(&mut finding, root);
@@ -83,11 +83,11 @@ impl Groups {
         let key = Key::of(&finding);
         if let Some(at) = self.keys.get(&key).copied() {
             self.repeat(at, finding);
-            return;
+            return Some(at);
         }
         if self.findings.len() >= MAX_FINDINGS {
             self.more += 1;
-            return;
+            return None;
         }
         let at = self.findings.len();
         if let Some(slab) = slab_of(&finding).filter(|_| self.slabs.len() < MAX_SLABS) {
@@ -97,6 +97,7 @@ impl Groups {
         self.keys.insert(key, at);
         self.same_object.push(true);
         self.findings.push(finding);
+        Some(at)
     }
 
     fn repeat(&mut self, at: usize, new: Finding) {

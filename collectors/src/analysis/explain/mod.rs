@@ -12,6 +12,7 @@ mod damage;
 pub mod finding;
 mod frames;
 mod group;
+mod identity;
 mod layout;
 mod lists;
 mod others;
@@ -24,6 +25,7 @@ mod words;
 
 pub use finding::{Class, Confidence, Finding, Kind};
 pub use group::MAX_FINDINGS;
+pub use identity::Identity;
 pub use words::who;
 
 use crate::parse::kernel_log::report::{Body, Report, Tool};
@@ -77,14 +79,20 @@ pub struct Explainer {
 }
 
 impl Explainer {
-    /// Takes the next report of the log.
-    pub fn add(&mut self, report: &Report) {
+    /// Takes the next report of the log, and says which finding it became or
+    /// was added to; `None` when it is not kept.
+    pub fn add(&mut self, report: &Report) -> Option<usize> {
+        self.add_explained(report, explain_report(report))
+    }
+
+    /// The same for a report that was explained already.
+    pub fn add_explained(&mut self, report: &Report, finding: Finding) -> Option<usize> {
         if self.damaged_before.is_none()
             && let Some(taint) = banner_taint(report)
         {
             self.damaged_before = Some(words::tainted(Some(taint), 'B'));
         }
-        self.groups.add(explain_report(report));
+        self.groups.add(finding)
     }
 
     /// No more reports.

@@ -3,6 +3,7 @@
 //! What follows from another finding is one line below it, unless all is asked
 //! for; numbers are those of the whole list, so that sentences can name them.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use collectors::analysis::explain::finding::{Damage, ObjectFacts};
@@ -58,14 +59,21 @@ impl<W: Write> Page<'_, W> {
         let findings = &log.explanation.findings;
         for (at, finding) in findings.iter().enumerate() {
             if finding.consequence_of.is_none() || all {
-                self.finding(at, finding, if all { &[] } else { findings })?;
+                let also = log.also_in.get(&at);
+                self.finding(at, finding, if all { &[] } else { findings }, also)?;
                 writeln!(self.out)?;
             }
         }
         writeln!(self.out, "{}", summary(log))
     }
 
-    fn finding(&mut self, at: usize, finding: &Finding, others: &[Finding]) -> io::Result<()> {
+    fn finding(
+        &mut self,
+        at: usize,
+        finding: &Finding,
+        others: &[Finding],
+        also: Option<&BTreeSet<String>>,
+    ) -> io::Result<()> {
         let (on, off) = (
             self.screen.heading.render(),
             self.screen.heading.render_reset(),
@@ -80,6 +88,10 @@ impl<W: Write> Page<'_, W> {
         }
         self.labelled("class", &class(finding))?;
         self.labelled("where", &place(finding))?;
+        if let Some(names) = also {
+            let names: Vec<_> = names.iter().map(String::as_str).collect();
+            self.labelled("also in", &names.join(", "))?;
+        }
         for (label, text) in facts(finding) {
             self.labelled(label, &text)?;
         }
@@ -300,8 +312,13 @@ fn summary(log: &Log) -> String {
         "{} read",
         counted(usize::try_from(log.lines).unwrap_or(usize::MAX), "line")
     );
+    let before = match usize::try_from(log.counted_before).unwrap_or(usize::MAX) {
+        0 => String::new(),
+        n => format!(", {} counted in an earlier log", counted(n, "report")),
+    };
     if findings.is_empty() {
-        return format!("no reports about slab memory; {lines}");
+        let more = if before.is_empty() { "" } else { "further " };
+        return format!("no {more}reports about slab memory{before}; {lines}");
     }
     let text = counted(findings.len() - follow, "finding");
     let follow = match follow {
@@ -312,7 +329,7 @@ fn summary(log: &Log) -> String {
         0 => String::new(),
         n => format!(", {n} more reports not shown"),
     };
-    format!("{text}{follow}{more}; {lines}")
+    format!("{text}{follow}{more}{before}; {lines}")
 }
 
 /// The text in lines of at most `room` characters, where words allow it.
