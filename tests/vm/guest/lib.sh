@@ -49,7 +49,7 @@ status() {
 }
 
 # json KEY <TEXT: the first value of a key in a text of JSON, without quotes.
-json() { grep -o '"'"$1"'":\("[^"]*"\|[^],}]*\)' | head -n 1 | sed 's/^"[^"]*"://;s/"//g'; }
+json() { grep -o '"'"$1"'": *\("[^"]*"\|[^],}]*\)' | head -n 1 | sed 's/^"[^"]*": *//;s/"//g'; }
 
 # load_slabbug [PARAMETER..]
 load_slabbug() {
