@@ -53,6 +53,18 @@ pub(crate) fn heap_offset() -> usize {
     tls::heap_offset()
 }
 
+/// Runs `walk` unless this thread is in it already: what walks a stack may allocate, with a lock of
+/// its own held (code made at run time that was registered with `__register_frame`).
+pub(crate) fn capturing<R>(walk: impl FnOnce() -> R) -> Option<R> {
+    if tls::is_capturing() {
+        return None;
+    }
+    tls::set_capturing(true);
+    let result = walk();
+    tls::set_capturing(false);
+    Some(result)
+}
+
 /// This thread's slot, given at the first call; `None` if it must use [`SHARED`].
 #[inline]
 pub(crate) fn enter() -> Option<u32> {

@@ -177,7 +177,8 @@ pub unsafe extern "C" fn realloc(object: *mut c_void, size: usize) -> *mut c_voi
 /// # Safety
 /// As [`realloc`]; both sizes are at least `bytes`.
 unsafe fn moved(heap: &Heap, old: NonNull<u8>, size: usize, bytes: usize) -> *mut c_void {
-    let new = malloc(size).cast::<u8>();
+    let room = if bytes < size { heap.grown(size) } else { size };
+    let new = malloc(room).cast::<u8>();
     if !new.is_null() {
         // SAFETY: by the contract; the new object is apart from the old one.
         unsafe {

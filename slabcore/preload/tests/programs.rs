@@ -3,7 +3,7 @@
 mod support;
 
 use std::process::Command;
-use support::{FULL, POLICIES, program, quiet, run};
+use support::{FULL, POLICIES, is_there, program, quiet, run};
 
 /// Runs with each policy, without and with debugging.
 fn each(mut test: impl FnMut(&[(&str, &str)])) {
@@ -62,6 +62,29 @@ fn a_thousand_threads_pass_objects_on() {
         quiet("threads", &["100"], &[("SLABCORE_SAMPLE", "10")]),
         "all right\n"
     );
+}
+
+/// More threads at a time than there are slots: some share one.
+#[test]
+fn there_may_be_more_threads_than_slots() {
+    assert_eq!(quiet("threads", &["2500", "2500"], &[]), "all right\n");
+}
+
+#[test]
+fn cpp_allocates_and_throws() {
+    if !is_there("c++") {
+        return;
+    }
+    for variables in [&[][..], &[FULL]] {
+        assert_eq!(quiet("operators", &[], variables), "all right\n");
+    }
+}
+
+#[test]
+fn stacks_with_code_made_at_run_time_can_be_walked() {
+    for variables in [&[][..], &[FULL]] {
+        assert_eq!(quiet("frames", &[], variables), "all right\n");
+    }
 }
 
 #[test]

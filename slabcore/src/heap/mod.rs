@@ -397,6 +397,16 @@ impl Heap {
         }
     }
 
+    /// The size to ask for when an object moves because it grows: what grows once grows again, and
+    /// from a few pages on room that is not used is not there.
+    pub fn grown(&self, size: usize) -> usize {
+        let sizes_matter = self.parts.as_ref().is_none_or(|parts| parts.debug);
+        if sizes_matter || !(PAGE..=LARGEST).contains(&size) {
+            return size;
+        }
+        size.next_power_of_two()
+    }
+
     /// Gives back to the system what is not used; true if that was something.
     pub fn trim(&self) -> bool {
         let Some(parts) = &self.parts else {
