@@ -77,7 +77,7 @@ static void *scratch_thread(void *first) {
         free(first);
     for (int i = 0; i < 1000; i++) {
         volatile char *p = malloc(1);
-        for (int j = 0; j < 60000; j++)
+        for (int j = 0; j < 600000; j++)
             p[0]++;
         free((void *)p);
     }
