@@ -127,13 +127,16 @@ prepare_redis() {
 }
 # The server has the library, the client has not; the server's processor time counts.
 run_redis() {
-  local port=$((20000 + RANDOM % 20000))
-  "${first[@]}" "$work/measure" "$1" redis-server --port $port --save "" --appendonly no --daemonize no \
-    --bind 127.0.0.1 --logfile /dev/null >"$work/server" 2>>"$work/log" &
-  local server=$!
-  until redis-cli -p $port ping >/dev/null 2>&1; do sleep 0.05; done
-  redis-benchmark -p $port -q -n 150000 -r 50000 -d 150 -P 16 -c 20 -t set,get,lpush,sadd,hset,zadd,lrange_100 >/dev/null
-  redis-cli -p $port shutdown nosave >/dev/null 2>&1 || true
+  local socket=$work/redis.$RANDOM server tries=0
+  "${first[@]}" "$work/measure" "$1" redis-server --port 0 --unixsocket "$socket" --save "" --appendonly no \
+    --daemonize no --logfile /dev/null >"$work/server" 2>>"$work/log" &
+  server=$!
+  until redis-cli -s "$socket" ping >/dev/null 2>&1; do
+    if [ $((tries += 1)) -gt 200 ]; then return 1; fi
+    sleep 0.05
+  done
+  redis-benchmark -s "$socket" -q -n 150000 -r 50000 -d 150 -P 16 -c 20 -t set,get,lpush,sadd,hset,zadd,lrange_100 >/dev/null
+  redis-cli -s "$socket" shutdown nosave >/dev/null 2>&1 || true
   wait $server || true
   awk '{ print $2, $2, $3 }' "$work/server"
 }

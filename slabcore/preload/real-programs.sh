@@ -84,14 +84,15 @@ run_gcc() {
 
 run_redis() {
   have redis-server && have redis-benchmark || return 0
-  local port=$((20000 + RANDOM % 20000))
+  local socket=$work/redis
   with sh -c "
-    redis-server --port $port --save '' --appendonly no --bind 127.0.0.1 --dir $work --enable-debug-command yes \
+    redis-server --port 0 --unixsocket $socket --save '' --appendonly no --dir $work --enable-debug-command local \
       --activedefrag no >/dev/null & server=\$!
-    until redis-cli -p $port ping; do sleep 0.05; done
-    redis-benchmark -p $port -q -n 20000 -r 3000 -d 200 -P 8 -c 20
-    redis-cli -p $port debug reload && redis-cli -p $port bgsave && redis-cli -p $port flushall
-    redis-cli -p $port shutdown nosave; wait \$server"
+    until redis-cli -s $socket ping; do sleep 0.05; done
+    redis-benchmark -s $socket -q -n 5000 -r 3000 -d 200 -P 8 -c 10 \
+      -t set,get,incr,lpush,rpop,sadd,hset,spop,zadd,zpopmin,mset,lrange_100
+    redis-cli -s $socket debug reload && redis-cli -s $socket bgsave && redis-cli -s $socket flushall
+    redis-cli -s $socket shutdown nosave; wait \$server"
 }
 
 choices=("SLABCORE_POLICY=hybrid" "SLABCORE_DEBUG=FZPU")

@@ -151,6 +151,21 @@ pub unsafe extern "C" fn realloc(object: *mut c_void, size: usize) -> *mut c_voi
     let Some(old) = NonNull::new(object.cast::<u8>()) else {
         return malloc(size);
     };
+    let heap = heap_now();
+    if heap.fits(old, size) {
+        return object;
+    }
+    // SAFETY: by the contract.
+    unsafe { realloc_slow(heap, old, size) }
+}
+
+/// As [`realloc`], for an object that does not stay as it is.
+///
+/// # Safety
+/// As [`realloc`].
+#[inline(never)]
+unsafe fn realloc_slow(heap: &Heap, old: NonNull<u8>, size: usize) -> *mut c_void {
+    let object = old.as_ptr().cast();
     if size == 0 {
         // SAFETY: by the contract.
         unsafe { free(object) };
@@ -159,7 +174,6 @@ pub unsafe extern "C" fn realloc(object: *mut c_void, size: usize) -> *mut c_voi
     if size > MOST {
         return fail(libc::ENOMEM);
     }
-    let heap = heap_now();
     // SAFETY: by the contract.
     match unsafe { heap.resize(old, size) } {
         Resized::InPlace => object,

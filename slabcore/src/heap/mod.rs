@@ -34,6 +34,7 @@ static NOTHING: Heap = Heap {
     bytes: 0,
     kinds: null(),
     small: SMALL,
+    rooms: [0; KINDS],
     parts: None,
 };
 
@@ -53,6 +54,8 @@ pub struct Heap {
     kinds: *const AtomicU8,
     /// Classes of small sizes: here, since a shared object has statics by way of a table.
     small: Small,
+    /// Bytes of the classes whose objects may change their size where they are.
+    rooms: [usize; KINDS],
     parts: Option<Parts>,
 }
 
@@ -122,6 +125,7 @@ impl Heap {
             bytes: pages * PAGE,
             kinds: kinds.wrapping_sub(base / PAGE),
             small: SMALL,
+            rooms: if parts.debug { [0; KINDS] } else { SIZES },
             parts: Some(parts),
         };
         // SAFETY: fresh metadata of the right size and alignment, which stays while the engine does,
@@ -300,6 +304,14 @@ impl Heap {
         }
     }
 
+    /// Whether an object has room for another size, and not much more; false says to ask
+    /// [`Heap::resize`].
+    #[inline(always)]
+    pub fn fits(&self, object: NonNull<u8>, size: usize) -> bool {
+        let room = self.rooms[self.kind_at(object.as_ptr() as usize) % KINDS];
+        size <= room && size > room / 2
+    }
+
     /// Gives an object another size where it is, if that wastes little.
     ///
     /// # Safety
@@ -338,10 +350,10 @@ impl Heap {
     }
 
     /// The size to ask for when an object moves because it grows: what grows once grows again, and
-    /// from a few pages on room that is not used is not there.
+    /// from a page on room that is not used takes no memory. Small objects are not worth it.
     pub fn grown(&self, size: usize) -> usize {
         let sizes_matter = self.parts.as_ref().is_none_or(|parts| parts.debug);
-        if sizes_matter || !(PAGE..=LARGEST).contains(&size) {
+        if sizes_matter || !(1024..=LARGEST).contains(&size) {
             return size;
         }
         size.next_power_of_two()
