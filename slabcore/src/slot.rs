@@ -53,16 +53,18 @@ pub(crate) fn heap_offset() -> usize {
     tls::heap_offset()
 }
 
-/// Runs `walk` unless this thread is in it already: what walks a stack may allocate, with a lock of
-/// its own held (code made at run time that was registered with `__register_frame`).
-pub(crate) fn capturing<R>(walk: impl FnOnce() -> R) -> Option<R> {
-    if tls::is_capturing() {
-        return None;
-    }
+/// This thread is going to walk its stack; false if it does so already. What walks a stack may
+/// allocate, with a lock of its own held (if code made at run time was registered with
+/// `__register_frame`).
+pub(crate) fn begin_capture() -> bool {
+    let may = !tls::is_capturing();
     tls::set_capturing(true);
-    let result = walk();
+    may
+}
+
+/// Ends what [`begin_capture`] allowed.
+pub(crate) fn end_capture() {
     tls::set_capturing(false);
-    Some(result)
 }
 
 /// This thread's slot, given at the first call; `None` if it must use [`SHARED`].

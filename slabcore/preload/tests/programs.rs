@@ -52,9 +52,9 @@ fn a_thousand_threads_pass_objects_on() {
         let debugged = variables.contains(&FULL);
         let many = variables.contains(&("SLABCORE_POLICY", "hybrid"));
         let threads = match (debugged, many) {
-            (true, _) => "60",
+            (true, _) => "30",
             (false, true) => "1000",
-            (false, false) => "300",
+            (false, false) => "100",
         };
         assert_eq!(quiet("threads", &[threads], variables), "all right\n");
     });
@@ -67,7 +67,7 @@ fn a_thousand_threads_pass_objects_on() {
 /// More threads at a time than there are slots: some share one.
 #[test]
 fn there_may_be_more_threads_than_slots() {
-    assert_eq!(quiet("threads", &["2500", "2500"], &[]), "all right\n");
+    assert_eq!(quiet("threads", &["2100", "2100"], &[]), "all right\n");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn stacks_with_code_made_at_run_time_can_be_walked() {
 fn children_of_threads_that_allocate_can_use_the_heap() {
     each(|variables| {
         let debugged = variables.contains(&FULL);
-        let forks = if debugged { "5" } else { "15" };
+        let forks = if debugged { "3" } else { "8" };
         assert_eq!(quiet("forks", &[forks], variables), "all right\n");
     });
 }

@@ -313,9 +313,11 @@ pub fn capture(skip: usize, frames: &mut [usize]) -> usize {
         frames,
         len: 0,
     };
-    let at = &raw mut walk;
-    // SAFETY: the callback only touches `walk`, which outlives the call.
-    slot::capturing(|| unsafe { _Unwind_Backtrace(step, at.cast()) });
+    if slot::begin_capture() {
+        // SAFETY: the callback only touches `walk`, which outlives the call.
+        unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
+        slot::end_capture();
+    }
     walk.len
 }
 
