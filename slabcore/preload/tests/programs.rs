@@ -70,6 +70,19 @@ fn there_may_be_more_threads_than_slots() {
     assert_eq!(quiet("threads", &["2100", "2100"], &[]), "all right\n");
 }
 
+/// Without addresses for a heap that is said, and allocations fail as C says.
+#[test]
+fn too_few_addresses_are_told() {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "ulimit -v 40000; exec \"$0\" none"]);
+    let ran = run(command.arg(program("exhausted")), &[]);
+    assert_eq!(ran.out, "all right\n", "{ran:?}");
+    let line = "slabcore: the system refuses addresses for a heap";
+    assert_eq!(ran.err.matches(line).count(), 1, "{ran:?}");
+    let ran = run(Command::new(program("exhausted")).arg("some"), &[]);
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("all right\n", ""));
+}
+
 #[test]
 fn cpp_allocates_and_throws() {
     if !is_there("c++") {
