@@ -53,6 +53,20 @@ pub(crate) fn heap_offset() -> usize {
     tls::heap_offset()
 }
 
+/// This thread is going to walk its stack; false if it does so already. What walks a stack may
+/// allocate, with a lock of its own held (if code made at run time was registered with
+/// `__register_frame`).
+pub(crate) fn begin_capture() -> bool {
+    let may = !tls::is_capturing();
+    tls::set_capturing(true);
+    may
+}
+
+/// Ends what [`begin_capture`] allowed.
+pub(crate) fn end_capture() {
+    tls::set_capturing(false);
+}
+
 /// This thread's slot, given at the first call; `None` if it must use [`SHARED`].
 #[inline]
 pub(crate) fn enter() -> Option<u32> {

@@ -142,10 +142,20 @@ pub fn address_limit() -> Option<usize> {
 }
 
 /// Processors that this process may run on, at least 1.
+///
+/// Asks the kernel: `sysconf` reads a file, by functions that do not work before the C library
+/// has been initialised, when a first allocation may come.
 pub fn cpus() -> u32 {
-    // SAFETY: sysconf has no preconditions.
-    let n = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    u32::try_from(n).unwrap_or(1).max(1)
+    // Room for 8192 processors, as many as Linux can be built for.
+    let mut set = [0u64; 128];
+    // SAFETY: writes at most the bytes told.
+    let bytes = unsafe {
+        let call = libc::SYS_sched_getaffinity;
+        libc::syscall(call, 0, size_of_val(&set), set.as_mut_ptr())
+    };
+    let words = usize::try_from(bytes).unwrap_or(0) / size_of::<u64>();
+    let n: u32 = set.iter().take(words).map(|word| word.count_ones()).sum();
+    n.max(1)
 }
 
 /// Milliseconds of a coarse monotonic clock.

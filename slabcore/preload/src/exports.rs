@@ -151,6 +151,21 @@ pub unsafe extern "C" fn realloc(object: *mut c_void, size: usize) -> *mut c_voi
     let Some(old) = NonNull::new(object.cast::<u8>()) else {
         return malloc(size);
     };
+    let heap = heap_now();
+    if heap.fits(old, size) {
+        return object;
+    }
+    // SAFETY: by the contract.
+    unsafe { realloc_slow(heap, old, size) }
+}
+
+/// As [`realloc`], for an object that does not stay as it is.
+///
+/// # Safety
+/// As [`realloc`].
+#[inline(never)]
+unsafe fn realloc_slow(heap: &Heap, old: NonNull<u8>, size: usize) -> *mut c_void {
+    let object = old.as_ptr().cast();
     if size == 0 {
         // SAFETY: by the contract.
         unsafe { free(object) };
@@ -159,7 +174,6 @@ pub unsafe extern "C" fn realloc(object: *mut c_void, size: usize) -> *mut c_voi
     if size > MOST {
         return fail(libc::ENOMEM);
     }
-    let heap = heap_now();
     // SAFETY: by the contract.
     match unsafe { heap.resize(old, size) } {
         Resized::InPlace => object,
@@ -177,7 +191,8 @@ pub unsafe extern "C" fn realloc(object: *mut c_void, size: usize) -> *mut c_voi
 /// # Safety
 /// As [`realloc`]; both sizes are at least `bytes`.
 unsafe fn moved(heap: &Heap, old: NonNull<u8>, size: usize, bytes: usize) -> *mut c_void {
-    let new = malloc(size).cast::<u8>();
+    let room = if bytes < size { heap.grown(size) } else { size };
+    let new = malloc(room).cast::<u8>();
     if !new.is_null() {
         // SAFETY: by the contract; the new object is apart from the old one.
         unsafe {

@@ -32,12 +32,18 @@ pub(crate) fn heap() -> &'static Heap {
 #[cold]
 fn make() -> &'static Heap {
     static SAID: AtomicBool = AtomicBool::new(false);
-    let mut settings = environment::of_process(!SAID.swap(true, Ordering::AcqRel));
+    let aloud = !SAID.swap(true, Ordering::AcqRel);
+    let mut settings = environment::of_process(aloud);
     settings.engine.own_code = own_code();
     if let Some(path) = settings.log {
         set_log(path);
     }
     let Some(made) = Heap::make(settings.engine) else {
+        if aloud {
+            say(format_args!(
+                "the system refuses addresses for a heap (about 80 MiB): allocations fail"
+            ));
+        }
         return heap_now();
     };
     let nothing = ptr::from_ref(Heap::nothing()).cast_mut();

@@ -3,7 +3,7 @@
 mod support;
 
 use std::process::Command;
-use support::{FULL, POLICIES, program, quiet, run};
+use support::{FULL, POLICIES, is_there, program, quiet, run};
 
 /// Runs with each policy, without and with debugging.
 fn each(mut test: impl FnMut(&[(&str, &str)])) {
@@ -52,9 +52,9 @@ fn a_thousand_threads_pass_objects_on() {
         let debugged = variables.contains(&FULL);
         let many = variables.contains(&("SLABCORE_POLICY", "hybrid"));
         let threads = match (debugged, many) {
-            (true, _) => "60",
+            (true, _) => "30",
             (false, true) => "1000",
-            (false, false) => "300",
+            (false, false) => "100",
         };
         assert_eq!(quiet("threads", &[threads], variables), "all right\n");
     });
@@ -64,11 +64,47 @@ fn a_thousand_threads_pass_objects_on() {
     );
 }
 
+/// More threads at a time than there are slots: some share one.
+#[test]
+fn there_may_be_more_threads_than_slots() {
+    assert_eq!(quiet("threads", &["2100", "2100"], &[]), "all right\n");
+}
+
+/// Without addresses for a heap that is said, and allocations fail as C says.
+#[test]
+fn too_few_addresses_are_told() {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "ulimit -v 40000; exec \"$0\" none"]);
+    let ran = run(command.arg(program("exhausted")), &[]);
+    assert_eq!(ran.out, "all right\n", "{ran:?}");
+    let line = "slabcore: the system refuses addresses for a heap";
+    assert_eq!(ran.err.matches(line).count(), 1, "{ran:?}");
+    let ran = run(Command::new(program("exhausted")).arg("some"), &[]);
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("all right\n", ""));
+}
+
+#[test]
+fn cpp_allocates_and_throws() {
+    if !is_there("c++") {
+        return;
+    }
+    for variables in [&[][..], &[FULL]] {
+        assert_eq!(quiet("operators", &[], variables), "all right\n");
+    }
+}
+
+#[test]
+fn stacks_with_code_made_at_run_time_can_be_walked() {
+    for variables in [&[][..], &[FULL]] {
+        assert_eq!(quiet("frames", &[], variables), "all right\n");
+    }
+}
+
 #[test]
 fn children_of_threads_that_allocate_can_use_the_heap() {
     each(|variables| {
         let debugged = variables.contains(&FULL);
-        let forks = if debugged { "5" } else { "15" };
+        let forks = if debugged { "3" } else { "8" };
         assert_eq!(quiet("forks", &[forks], variables), "all right\n");
     });
 }

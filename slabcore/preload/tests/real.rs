@@ -7,7 +7,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{FULL, POLICIES, run, run_bare};
+use support::{FULL, POLICIES, is_there, run, run_bare};
 
 /// A program and its arguments; `{}` stands for a new, empty folder.
 struct Case {
@@ -101,15 +101,6 @@ END
         "#,
     },
 ];
-
-fn is_there(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| folder.join(program).exists());
-    if !found {
-        eprintln!("SKIPPED: there is no {program}");
-    }
-    found
-}
 
 /// Runs a script in a new folder.
 fn shell(case: &Case, variables: Option<&[(&str, &str)]>) -> (String, String) {

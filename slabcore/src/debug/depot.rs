@@ -20,6 +20,7 @@
 //! A reader trusts nothing: indices and lengths are bounded by the region, chains by a step count. What it does not
 //! do: forget stacks, or name the functions.
 
+use crate::slot;
 use core::ffi::{c_int, c_void};
 use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -312,8 +313,11 @@ pub fn capture(skip: usize, frames: &mut [usize]) -> usize {
         frames,
         len: 0,
     };
-    // SAFETY: the callback only touches `walk`, which outlives the call.
-    unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
+    if slot::begin_capture() {
+        // SAFETY: the callback only touches `walk`, which outlives the call.
+        unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
+        slot::end_capture();
+    }
     walk.len
 }
 

@@ -8,24 +8,19 @@
 //!
 //! What it does not do: the semantics of C's functions, errno, or making itself at the first use.
 
+mod parts;
 pub mod sizes;
 
-use self::sizes::{KINDS, LARGEST, NAMES, SIZES, SMALL, Small, kind_of, kind_of_aligned, look_up};
-use crate::builder::CacheBuilder;
+use self::parts::Parts;
+use self::sizes::{KINDS, LARGEST, SIZES, SMALL, Small, kind_of, kind_of_aligned, look_up};
 use crate::cache::{Cache, in_register, pop_fast, push_fast};
 use crate::config::EngineConfig;
-use crate::debug::operation::{OnFault, Operation};
-use crate::debug::outside::outside;
-use crate::debug::reason::Reason;
 use crate::engine::{Address, Engine};
-use crate::finding::{Fault, Finding};
-use crate::guarded;
 use crate::policy::{self, cpu_slab};
 use crate::row::{self, Row};
-use crate::slot::{self, MAX_SLOTS};
+use crate::slot;
 use crate::sync::{AtomicU8, Ordering::Relaxed};
-use crate::sys::{self, PAGE};
-use std::alloc::Layout;
+use crate::sys::PAGE;
 use std::ptr::{NonNull, null};
 
 /// Bytes of the rows of a slot: one for each class, side by side, so that a thread needs few pages
@@ -39,6 +34,7 @@ static NOTHING: Heap = Heap {
     bytes: 0,
     kinds: null(),
     small: SMALL,
+    rooms: [0; KINDS],
     parts: None,
 };
 
@@ -58,42 +54,13 @@ pub struct Heap {
     kinds: *const AtomicU8,
     /// Classes of small sizes: here, since a shared object has statics by way of a table.
     small: Small,
+    /// Bytes of the classes whose objects may change their size where they are.
+    rooms: [usize; KINDS],
     parts: Option<Parts>,
 }
 
 // SAFETY: the pointers are to rows and kinds, which are atomics.
 unsafe impl Sync for Heap {}
-
-#[derive(Debug)]
-struct Parts {
-    engine: Engine,
-    /// By class; there is none for class 0.
-    caches: [Option<Cache>; KINDS],
-    /// Some cache is a debug cache.
-    debug: bool,
-    /// Behind the caches, since they go first.
-    rows: Rows,
-}
-
-/// The mapping of the rows of all slots.
-#[derive(Debug)]
-struct Rows(usize);
-
-impl Rows {
-    const BYTES: usize = MAX_SLOTS as usize * STRIDE;
-
-    fn map() -> Option<Self> {
-        let at = sys::map_lazy(Self::BYTES);
-        (at != 0).then_some(Self(at))
-    }
-}
-
-impl Drop for Rows {
-    fn drop(&mut self) {
-        // SAFETY: only an heap that nobody knows is dropped, after its caches.
-        unsafe { sys::unmap(self.0, Self::BYTES) };
-    }
-}
 
 /// Memory just allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,31 +114,18 @@ impl Heap {
 
     /// Makes a heap; `None` when the system refuses the memory.
     pub fn make(config: EngineConfig) -> Option<&'static Self> {
-        let rows = Rows::map()?;
-        let engine = Engine::new(config).ok()?;
-        let mut caches = [const { None }; KINDS];
-        let (mut debug, mut sampled) = (false, false);
-        for (kind, place) in caches.iter_mut().enumerate().skip(1) {
-            let cache = Self::cache(&engine, kind, rows.0)?;
-            debug |= cache.core.hooks.is_some();
-            sampled |= cache.core.sampled;
-            *place = Some(cache);
-        }
-        let at = engine.core.meta(size_of::<Self>(), align_of::<Self>())? as *mut Self;
-        let (base, pages, kinds) = engine.core.pages.first_span();
-        let parts = Parts {
-            engine,
-            caches,
-            debug,
-            rows,
-        };
+        let parts = Parts::make(config)?;
+        let core = parts.engine.core;
+        let at = core.meta(size_of::<Self>(), align_of::<Self>())? as *mut Self;
+        let (base, pages, kinds) = core.pages.first_span();
         let this = Self {
             rows: parts.rows.0 as *const Row,
-            mask: if sampled { 0 } else { usize::MAX },
+            mask: if parts.sampled { 0 } else { usize::MAX },
             base,
             bytes: pages * PAGE,
             kinds: kinds.wrapping_sub(base / PAGE),
             small: SMALL,
+            rooms: if parts.debug { [0; KINDS] } else { SIZES },
             parts: Some(parts),
         };
         // SAFETY: fresh metadata of the right size and alignment, which stays while the engine does,
@@ -190,16 +144,6 @@ impl Heap {
         let this = std::ptr::from_ref(self);
         // SAFETY: by the contract this is the only use; the heap's memory goes with its engine.
         drop(unsafe { this.read() });
-    }
-
-    fn cache(engine: &Engine, kind: usize, rows: usize) -> Option<Cache> {
-        let size = SIZES[kind];
-        let align = (1 << size.trailing_zeros()).min(PAGE);
-        let layout = Layout::from_size_align(size, align).ok()?;
-        let builder = CacheBuilder::new(engine, NAMES[kind], layout)
-            .merge(false)
-            .of_heap(kind as u8, rows + kind * size_of::<Row>());
-        builder.kmalloc().build().ok()
     }
 
     /// The engine; `None` only of [`Heap::nothing`].
@@ -360,6 +304,14 @@ impl Heap {
         }
     }
 
+    /// Whether an object has room for another size, and not much more; false says to ask
+    /// [`Heap::resize`].
+    #[inline(always)]
+    pub fn fits(&self, object: NonNull<u8>, size: usize) -> bool {
+        let room = self.rooms[self.kind_at(object.as_ptr() as usize) % KINDS];
+        size <= room && size > room / 2
+    }
+
     /// Gives an object another size where it is, if that wastes little.
     ///
     /// # Safety
@@ -397,6 +349,16 @@ impl Heap {
         }
     }
 
+    /// The size to ask for when an object moves because it grows: what grows once grows again, and
+    /// from a page on room that is not used takes no memory. Small objects are not worth it.
+    pub fn grown(&self, size: usize) -> usize {
+        let sizes_matter = self.parts.as_ref().is_none_or(|parts| parts.debug);
+        if sizes_matter || !(1024..=LARGEST).contains(&size) {
+            return size;
+        }
+        size.next_power_of_two()
+    }
+
     /// Gives back to the system what is not used; true if that was something.
     pub fn trim(&self) -> bool {
         let Some(parts) = &self.parts else {
@@ -405,46 +367,6 @@ impl Heap {
         parts.caches.iter().flatten().for_each(Cache::shrink);
         // What became free just now is given back by the second.
         parts.engine.tick() + parts.engine.tick() > 0
-    }
-}
-
-impl Parts {
-    /// Whether a large object starts at a pointer into it.
-    fn starts_here(&self, object: NonNull<u8>) -> bool {
-        match self.engine.classify(object.as_ptr()) {
-            // More aligned than its run is: it begins at the first such address.
-            Address::Large { start, bytes } => {
-                let at = object.as_ptr() as usize;
-                start == at || bytes > crate::sys::HUGE && at.is_multiple_of(crate::sys::HUGE)
-            }
-            _ => false,
-        }
-    }
-
-    /// Reports a pointer that is no object of the heap, if there are debug caches.
-    #[cold]
-    fn report(&self, object: NonNull<u8>) {
-        let (core, pointer) = (self.engine.core, object.as_ptr() as usize);
-        // Was a guarded object, or lies beside one: there is more to be told.
-        if let (Some(pool), Some(cache)) = (core.guarded, &self.caches[1])
-            && pool.owns(pointer)
-        {
-            return guarded::free(cache.core, pool, pointer);
-        }
-        if !self.debug {
-            return;
-        }
-        let mut op = Operation::new();
-        op.identify(None, core.config.own_code);
-        let reason = Reason::NoCache {
-            pointer: pointer as u64,
-        };
-        let finding = Finding::new(u32::MAX, 0, Fault::OutsideSlab { pointer });
-        outside(core, &mut op, "<unknown>", (reason, pointer), finding);
-        op.send(core.config.report);
-        if core.config.on_fault == OnFault::Abort {
-            std::process::abort();
-        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! Size classes of a heap: four for each doubling, from 16 bytes on, and one of 8.
 //!
-//! So at most a fifth of an object is slack. Every class above 8 is a multiple of 16, the
+//! So at most a fifth of an object is slack. One more is for a page and what belongs to it, which
+//! databases and buffers are made of; its objects begin in all sets of the processor's caches.
+//!  Every class above 8 is a multiple of 16, the
 //! alignment that C asks for. Classes are numbered from 1 on; 0 is what has none.
 
 /// Sizes in bytes; entry 0 is nothing.
 pub const SIZES: [usize; KINDS] = [
     0, 8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896,
-    1024, 1280, 1536, 1792, 2048, 2560, 3072, 3584, 4096, 5120, 6144, 7168, 8192, 10240, 12288,
-    14336, 16384, 20480, 24576, 28672, 32768,
+    1024, 1280, 1536, 1792, 2048, 2560, 3072, 3584, 4096, 4416, 5120, 6144, 7168, 8192, 10240,
+    12288, 14336, 16384, 20480, 24576, 28672, 32768,
 ];
 
 /// Names of the classes, as the kernel names its own.
@@ -42,6 +44,7 @@ pub const NAMES: [&str; KINDS] = [
     "kmalloc-3k",
     "kmalloc-3584",
     "kmalloc-4k",
+    "kmalloc-4416",
     "kmalloc-5k",
     "kmalloc-6k",
     "kmalloc-7k",
@@ -57,10 +60,13 @@ pub const NAMES: [&str; KINDS] = [
 ];
 
 /// Classes, and the one that is none.
-pub const KINDS: usize = 42;
+pub const KINDS: usize = 43;
 
 /// The largest size that has a class.
 pub const LARGEST: usize = SIZES[KINDS - 1];
+
+/// The class that is not of the sequence.
+const PAGE_AND_MORE: usize = 4416;
 
 /// Sizes up to this one are looked up.
 const TABLE_TO: usize = 1024;
@@ -111,7 +117,8 @@ fn computed(size: usize) -> usize {
     let doubling = last.ilog2() as usize;
     let quarter = (last >> (doubling - 2)) & 3;
     // 1025..=1280 is class 22, and 1024 is two to the tenth.
-    22 + (doubling - 10) * 4 + quarter
+    let kind = 22 + (doubling - 10) * 4 + quarter;
+    kind + usize::from(size > PAGE_AND_MORE)
 }
 
 /// The class whose objects have an alignment, too; 0 if there is none.

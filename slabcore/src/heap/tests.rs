@@ -119,6 +119,11 @@ fn sizes_change_in_place_within_a_class_and_are_moved_elsewhere() {
     assert_eq!(resize(large, room), Resized::InPlace);
     assert_eq!(resize(large, room + 1), Resized::Move(room));
     assert_eq!(resize(large, 1000), Resized::Move(1000));
+    assert!(heap.fits(small, 112) && heap.fits(small, 60));
+    assert!(!heap.fits(small, 113) && !heap.fits(small, 56) && !heap.fits(small, 0));
+    // What grows gets room for more.
+    let grown = [100, 1023, 1025, 5000, LARGEST, LARGEST + 1].map(|size| heap.grown(size));
+    assert_eq!(grown, [100, 1023, 2048, 8192, LARGEST, LARGEST + 1]);
     // SAFETY: inside of the object.
     let inside = unsafe { large.add(4096) };
     assert_eq!(resize(inside, 10), Resized::Bad);
@@ -130,7 +135,8 @@ fn sizes_change_in_place_within_a_class_and_are_moved_elsewhere() {
 fn a_debug_heap_keeps_sizes_and_reports_wrong_pointers() {
     let heap = heap(Some("FZPU"), Policy::Hybrid);
     let object = get(heap, 100);
-    assert_eq!(heap.usable(object), Some(100));
+    assert_eq!((heap.usable(object), heap.grown(5000)), (Some(100), 5000));
+    assert!(!heap.fits(object, 100));
     // SAFETY: the object is of the heap and not freed.
     assert_eq!(unsafe { heap.resize(object, 60) }, Resized::Move(60));
     // SAFETY: inside of the object.

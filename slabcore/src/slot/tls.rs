@@ -24,7 +24,9 @@
 )]
 mod words;
 
-pub(super) use self::words::{heap_offset, row, set_slot, set_state, slot, state};
+pub(super) use self::words::{
+    heap_offset, is_capturing, row, set_capturing, set_slot, set_state, slot, state,
+};
 
 #[cfg(shuttle)]
 use std::cell::Cell;

@@ -6,17 +6,19 @@
 #include <signal.h>
 
 static int one(void) { return 1; }
-static void *at_resolve;
+static char *at_resolve;
 
 /* Runs while the program is being relocated. */
 static int (*resolve(void))(void) {
+    at_resolve = malloc(1000);
+    memset(at_resolve, 3, 1000);
     return one;
 }
 int chosen(void) __attribute__((ifunc("resolve")));
 
 __attribute__((constructor(101))) static void first(void) {
-    at_resolve = malloc(1000);
-    memset(at_resolve, 3, 1000);
+    void *here = calloc(3, 1000);
+    free(realloc(here, 10));
     setenv("SET_IN_A_CONSTRUCTOR", "yes", 1);
 }
 
@@ -66,7 +68,7 @@ static void *thread(void *unused) {
 
 int main(int argc, char **argv) {
     CHECK(argc == 2);
-    CHECK(chosen() == 1 && at_resolve);
+    CHECK(chosen() == 1 && at_resolve && at_resolve[999] == 3);
     free(at_resolve);
     CHECK(strcmp(getenv("SET_IN_A_CONSTRUCTOR"), "yes") == 0);
     atexit(at_exit);

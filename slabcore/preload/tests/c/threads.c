@@ -1,9 +1,9 @@
-/* Threads: argv[1] of them in all, 50 at a time, pass stamped objects on and end with some of theirs
+/* Threads: argv[1] of them in all, argv[2] or 50 at a time, pass stamped objects on and end with some of theirs
  * in others' hands. */
 #include "check.h"
 #include <pthread.h>
 
-enum { SLOTS = 4096, AT_ONCE = 50 };
+enum { SLOTS = 4096, MOST = 3000 };
 static void *shared[SLOTS];
 
 static size_t mix(uint64_t *state) {
@@ -28,6 +28,9 @@ static void verify(void *object) {
 static void *work(void *seed) {
     uint64_t state = (uint64_t)(uintptr_t)seed;
     for (int i = 0; i < 400; i++) {
+        /* All threads are there before one is done. */
+        if (i == 1)
+            usleep(100);
         size_t size = sizeof(size_t) + mix(&state) % (i % 50 ? 500 : 40000);
         unsigned char *p = i % 3 ? malloc(size) : calloc(1, size);
         CHECK(p);
@@ -47,9 +50,11 @@ static void *work(void *seed) {
 
 int main(int argc, char **argv) {
     int all = argc > 1 ? atoi(argv[1]) : 1000;
-    pthread_t ids[AT_ONCE];
+    int at_once = argc > 2 ? atoi(argv[2]) : 50;
+    static pthread_t ids[MOST];
+    CHECK(at_once <= MOST);
     for (int done = 0; done < all;) {
-        int n = all - done < AT_ONCE ? all - done : AT_ONCE;
+        int n = all - done < at_once ? all - done : at_once;
         for (int i = 0; i < n; i++)
             CHECK(pthread_create(&ids[i], NULL, work, (void *)(uintptr_t)(done + i + 1)) == 0);
         for (int i = 0; i < n; i++)

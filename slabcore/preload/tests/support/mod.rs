@@ -71,7 +71,13 @@ pub fn program(name: &str) -> PathBuf {
     if compiled.iter().any(|it| it == name) {
         return at;
     }
-    let mut cc = Command::new("cc");
+    let file = |end: &str| sources.join(format!("{name}.{end}"));
+    let (driver, source) = if file("cc").exists() {
+        ("c++", file("cc"))
+    } else {
+        ("cc", file("c"))
+    };
+    let mut cc = Command::new(driver);
     cc.args([
         "-O1",
         "-g",
@@ -82,13 +88,13 @@ pub fn program(name: &str) -> PathBuf {
         "-o",
     ])
     .arg(&at)
-    .arg(sources.join(format!("{name}.c")));
+    .arg(source);
     if name == "plugin" {
         cc.args(["-shared", "-fPIC"]);
     }
     // glibc has had it apart before 2.34; free_sized comes with the preloaded library.
     cc.args(["-ldl", "-Wl,--unresolved-symbols=ignore-all"]);
-    let output = cc.output().expect("cc");
+    let output = cc.output().expect(driver);
     assert!(
         output.status.success(),
         "{}",
@@ -96,6 +102,17 @@ pub fn program(name: &str) -> PathBuf {
     );
     compiled.push(name.to_owned());
     at
+}
+
+/// Whether a program is in the path; says so if not.
+#[allow(dead_code)]
+pub fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|folder| folder.join(program).exists());
+    if !found {
+        eprintln!("SKIPPED: there is no {program}");
+    }
+    found
 }
 
 /// What a program wrote.

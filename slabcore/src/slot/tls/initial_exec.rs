@@ -4,27 +4,28 @@
 //! Source of truth: "ELF Handling For Thread-Local Storage" (Drepper), the ABIs of x86-64 and
 //! AArch64. In an executable the linker replaces the table's entry by a constant. A shared
 //! object that has it may be loaded at the start of a program; later only while the loader has
-//! 24 bytes of static storage to spare. The part for AArch64 has been assembled, but not run.
+//! 32 bytes of static storage to spare. The part for AArch64 has been assembled, but not run.
 
 use super::State;
 use std::arch::{asm, global_asm};
 
-// Offset of the row, offset of a heap's rows, slot, state. Zero in a new thread.
+// Offset of the row, offset of a heap's rows, slot, state, whether a stack is being walked. Zero in a new thread.
 global_asm!(
     ".pushsection .tbss.slabcore_slot,\"awT\",@nobits",
     ".globl __slabcore_slot_words",
     ".hidden __slabcore_slot_words",
     ".type __slabcore_slot_words, @object",
-    ".size __slabcore_slot_words, 24",
+    ".size __slabcore_slot_words, 32",
     ".p2align 4",
     "__slabcore_slot_words:",
-    ".zero 24",
+    ".zero 32",
     ".popsection",
 );
 
 const HEAP_OFFSET: usize = 8;
 const SLOT: usize = 16;
 const STATE: usize = 20;
+const CAPTURING: usize = 24;
 
 /// Address of this thread's row among `rows`.
 #[cfg(target_arch = "x86_64")]
@@ -134,6 +135,16 @@ pub(in crate::slot) fn state() -> State {
 pub(in crate::slot) fn set_state(state: State) {
     // SAFETY: as in `slot`.
     unsafe { ((words() + STATE) as *mut u32).write(state as u32) };
+}
+
+pub(in crate::slot) fn is_capturing() -> bool {
+    // SAFETY: as in `slot`.
+    unsafe { ((words() + CAPTURING) as *const u32).read() != 0 }
+}
+
+pub(in crate::slot) fn set_capturing(on: bool) {
+    // SAFETY: as in `slot`.
+    unsafe { ((words() + CAPTURING) as *mut u32).write(u32::from(on)) };
 }
 
 pub(in crate::slot) fn set_slot(slot: u32, offset: usize, heap_offset: usize) {

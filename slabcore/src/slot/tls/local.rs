@@ -12,6 +12,7 @@ thread_local! {
     static HEAP_OFFSET: Cell<usize> = const { Cell::new(0) };
     static SLOT: Cell<u32> = const { Cell::new(0) };
     static STATE: Cell<State> = const { Cell::new(State::New) };
+    static CAPTURING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Address of this thread's row among `rows`.
@@ -36,6 +37,14 @@ pub(in crate::slot) fn state() -> State {
 
 pub(in crate::slot) fn set_state(state: State) {
     STATE.with(|it| it.set(state));
+}
+
+pub(in crate::slot) fn is_capturing() -> bool {
+    CAPTURING.with(Cell::get)
+}
+
+pub(in crate::slot) fn set_capturing(on: bool) {
+    CAPTURING.with(|it| it.set(on));
 }
 
 pub(in crate::slot) fn set_slot(slot: u32, offset: usize, heap_offset: usize) {
