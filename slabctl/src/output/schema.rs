@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::json::Report;
 use super::json_advise;
+use super::json_bench;
 use super::json_diff;
 use super::json_doctor::Doctor;
 use super::json_dump;
@@ -35,6 +36,7 @@ const DOCUMENTS: &[(&str, Make)] = &[
     ("advise", of::<json_advise::Document>),
     ("sites", of::<json_sites::Document>),
     ("shrink", of::<json_shrink::Document>),
+    ("bench", of::<json_bench::Document>),
     ("stat", of::<json_stat::Document>),
     ("tune", of::<json_tune::Document>),
     ("dump", of::<json_dump::Document>),
