@@ -161,7 +161,7 @@ impl Counters {
 
     /// Adds another process's sums.
     #[cfg(not(any(loom, shuttle)))]
-    pub(crate) fn add_all(&mut self, other: &Self) {
+    pub fn add_all(&mut self, other: &Self) {
         for (sum, n) in self.0.iter_mut().zip(other.0) {
             *sum = sum.wrapping_add(n);
         }

@@ -1,11 +1,13 @@
 //! The command line: what can be typed. Nothing here acts.
 
+pub(crate) mod bench;
 mod change;
 mod inspect;
 mod load;
 mod report;
 mod top;
 
+pub(crate) use bench::{Bench, BenchAction};
 pub(crate) use change::{Capture, Shrink, Tune, Validate};
 pub(crate) use inspect::{Advise, Check, Diff, Dump, Explain, Section, Show, Sites, SitesBy};
 pub(crate) use load::Stat;
@@ -194,6 +196,8 @@ pub(crate) enum Command {
     Shrink(Shrink),
     /// Show and change a cache's limits: cpu_partial, min_partial, remote_node_defrag_ratio.
     Tune(Tune),
+    /// Workloads on the engine's policies and on other allocators, beside each other.
+    Bench(Bench),
     /// What the slab caches did while a command ran.
     Stat(Stat),
     /// The live screen: what changes, in which cache, and why.

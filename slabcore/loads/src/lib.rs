@@ -7,7 +7,9 @@
 //! contender, so that no load pays for a choice at run time. What is not here:
 //! who runs them and when (`bin/compare.rs`), and any claim about the results.
 
+pub mod bench;
 pub mod contender;
+pub mod figure;
 pub mod load;
 pub mod outcome;
 pub mod rss;
@@ -68,4 +70,9 @@ pub trait Contender {
 
     /// The heap.
     fn heap(&self) -> Self::Heap;
+
+    /// What was counted so far, over all pools and the heap; `None` if nothing is counted.
+    fn counters(&self) -> Option<slabcore::stats::Counters> {
+        None
+    }
 }

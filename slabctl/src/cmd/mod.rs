@@ -1,6 +1,7 @@
 //! The commands: each takes what was asked for and writes to standard output.
 
 pub(crate) mod advise;
+pub(crate) mod bench;
 pub(crate) mod capture;
 pub(crate) mod cells;
 pub(crate) mod check;
@@ -67,6 +68,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Sites(args)) => sites::run(&context, &args),
         Some(Command::Shrink(args)) => shrink::run(&context, &args),
         Some(Command::Tune(args)) => tune::run(&context, &args),
+        Some(Command::Bench(args)) => bench::run(&context, &args),
         Some(Command::Stat(args)) => stat::run(&context, &args),
         Some(Command::Top(args)) => top::run(&context, &args),
         Some(Command::Capture(args)) => capture::run(&context, &args),

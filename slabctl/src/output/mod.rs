@@ -13,6 +13,7 @@ pub(crate) mod envelope;
 mod escape;
 pub(crate) mod json;
 pub(crate) mod json_advise;
+pub(crate) mod json_bench;
 pub(crate) mod json_check;
 pub(crate) mod json_diff;
 pub(crate) mod json_doctor;

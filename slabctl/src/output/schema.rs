@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::json::Report;
 use super::json_advise;
+use super::json_bench;
 use super::json_check;
 use super::json_diff;
 use super::json_doctor::Doctor;
@@ -37,6 +38,7 @@ const DOCUMENTS: &[(&str, Make)] = &[
     ("check", of::<json_check::Document>),
     ("sites", of::<json_sites::Document>),
     ("shrink", of::<json_shrink::Document>),
+    ("bench", of::<json_bench::Document>),
     ("stat", of::<json_stat::Document>),
     ("tune", of::<json_tune::Document>),
     ("dump", of::<json_dump::Document>),

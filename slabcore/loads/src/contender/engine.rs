@@ -1,6 +1,7 @@
 //! The engine, through its public interface and with all its counters.
 
 use crate::{Contender, Heap, Pool};
+use slabcore::stats::Counters;
 use slabcore::{Cache, CacheBuilder, Engine, EngineConfig, Policy, SlabAlloc};
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::{NonNull, null_mut};
@@ -41,6 +42,17 @@ impl Contender for Slabcore {
 
     fn heap(&self) -> &'static SlabAlloc {
         self.heap
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        let mut sum = Counters::default();
+        let engines = [Some(&self.engine), self.heap.engine()];
+        for engine in engines.into_iter().flatten() {
+            for cache in engine.snapshot().caches {
+                sum.add_all(&cache.counters);
+            }
+        }
+        Some(sum)
     }
 }
 

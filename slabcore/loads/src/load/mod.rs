@@ -8,7 +8,7 @@ mod pass;
 mod together;
 
 use crate::contender::Visit;
-use crate::{Contender, Heap};
+use crate::{Contender, Heap, Pool};
 
 /// What a load does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,20 +153,27 @@ impl Visit for Run {
             Kind::Mstress => return median(self.times, || mstress::run(&heap)),
             _ => {}
         }
-        let pool = contender.pool(size)?;
+        self.on_pool(&contender.pool(size)?)
+    }
+}
+
+impl Run {
+    /// Runs a load of one size on a pool of that size.
+    pub(crate) fn on_pool<P: Pool>(&self, pool: &P) -> Option<f64> {
+        let Load { kind, size, .. } = self.load;
         if kind == Kind::PeakStream {
-            return memory::peak_of_stream(&pool, size);
+            return memory::peak_of_stream(pool, size);
         }
         median(self.times, || match kind {
-            Kind::Pair => alone::pair(&pool),
-            Kind::Batch => alone::batch(&pool),
-            Kind::Churn => alone::churn(&pool),
-            Kind::Bulk(n) => alone::bulk(&pool, n),
-            Kind::Loop(n) => alone::one_by_one(&pool, n),
-            Kind::Concurrent => together::concurrent(&pool),
-            Kind::Remote => together::remote(&pool),
-            Kind::Stream => pass::stream(&pool, size),
-            Kind::Xmalloc(pairs) => pass::xmalloc(&pool, size, pairs),
+            Kind::Pair => alone::pair(pool),
+            Kind::Batch => alone::batch(pool),
+            Kind::Churn => alone::churn(pool),
+            Kind::Bulk(n) => alone::bulk(pool, n),
+            Kind::Loop(n) => alone::one_by_one(pool, n),
+            Kind::Concurrent => together::concurrent(pool),
+            Kind::Remote => together::remote(pool),
+            Kind::Stream => pass::stream(pool, size),
+            Kind::Xmalloc(pairs) => pass::xmalloc(pool, size, pairs),
             _ => f64::NAN,
         })
     }
