@@ -3,8 +3,9 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use collectors::control::{Control, Validated};
+use collectors::control::{self, Control, Look, Validated};
 use collectors::model::Cache;
+use collectors::source::kmsg::Kmsg;
 use tui::host::{Export, Host};
 use tui::msg::Change;
 
@@ -69,16 +70,27 @@ impl Host for Files {
             return Err(format!("{cache:?} is no cache of the kernel"));
         };
         let said = match change {
-            Change::Shrink => dir.shrink().map(|()| "shrunk"),
-            Change::Validate => dir.validate().map(|validated| match validated {
-                Validated::Done => "validated; what was found is in the kernel's log",
-                Validated::NotDebugged => {
-                    "not validated: the kernel checks only caches with debug options"
-                }
-            }),
+            Change::Shrink => dir.shrink().map(|()| "shrunk".to_owned()),
+            // What it finds is only in the kernel's log.
+            Change::Validate => Kmsg::open(&self.root().join("dev/kmsg"))
+                .and_then(|mut log| control::look(&mut log, || dir.validate()))
+                .map(|look| verdict(&look)),
         };
         said.map(|said| format!("{cache}: {said}"))
             .map_err(|e| e.to_string())
+    }
+}
+
+/// In a few words; `slabctl validate` looks again and tells all.
+fn verdict(look: &Look) -> String {
+    match (look.answer, look.reports.len(), &look.incomplete) {
+        (Validated::NotDebugged, ..) => {
+            "not validated: the kernel checks only caches with debug options".to_owned()
+        }
+        (_, 0, None) => "validated: the kernel reported nothing".to_owned(),
+        (_, 0, Some(why)) => format!("validated, but {why}"),
+        (_, 1, _) => "validated: 1 report in the kernel's log".to_owned(),
+        (_, n, _) => format!("validated: {n} reports in the kernel's log"),
     }
 }
 
@@ -100,4 +112,23 @@ fn save(path: &Path, bytes: &[u8]) -> Result<(), String> {
         .open(path)
         .map_err(at)?;
     file.write_all(bytes).map_err(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_report_is_clean_only_when_the_whole_log_was_read() {
+        let mut look = Look {
+            answer: Validated::Done,
+            reports: Vec::new(),
+            incomplete: None,
+        };
+        assert!(verdict(&look).contains("nothing"));
+        look.incomplete = Some("the log breaks off".to_owned());
+        assert!(!verdict(&look).contains("nothing"), "{}", verdict(&look));
+        look.answer = Validated::NotDebugged;
+        assert!(verdict(&look).starts_with("not validated"));
+    }
 }
