@@ -188,3 +188,30 @@ proptest! {
         }
     }
 }
+
+/// Every width that a mail program may wrap the first line of a report at.
+#[test]
+fn a_report_whose_first_line_is_wrapped_is_whole() {
+    for fault in [Fault::Overflow { len: 1 }, Fault::FreeChain] {
+        for wrap in 48..100 {
+            let scene = Scene {
+                cache: "iwl_cmd_pool:0000:04:00.0".to_owned(),
+                shape: Shape::Bracket,
+                fault,
+                size: 8,
+                slot: 2,
+                wide: true,
+                hashed: false,
+                seed: 0,
+            };
+            let transport = Transport {
+                quote: "",
+                prefix: "",
+                wrap: Some(wrap),
+                interleave: false,
+                padding: false,
+            };
+            check(&scene, &transport.carry(&scene.report()));
+        }
+    }
+}

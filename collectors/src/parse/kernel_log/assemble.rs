@@ -243,6 +243,10 @@ impl Assembler {
 
 /// Whether `next`, which has no prefix, is the rest of a line that ended early.
 fn goes_on(pending: &Pending, next: &str) -> bool {
+    // The range behind a bracket looks like a line of its own.
+    if pending.text.ends_with(" overwritten]") {
+        return next.trim_start().starts_with("0x");
+    }
     if pending.parts >= MAX_PARTS || !pending.read.wants(next) {
         return false;
     }

@@ -22,7 +22,7 @@ const MARKS: &[&str] = &[
     "FIX ",
     "KASAN: ",
     "KFENCE: ",
-    "overwritten] 0x",
+    "overwritten]",
     "Slab 0x",
     " @offset=",
     "Slab corruption",

@@ -95,6 +95,21 @@ fn overwritten(text: &str) -> Option<Read> {
         });
         Read::of(item, v)
     };
+    if rest.is_empty() && what.is_some() {
+        // Wrapped right behind the bracket.
+        let found = Overwritten {
+            what,
+            from: None,
+            to: None,
+            offset: None,
+            found: None,
+            expected: None,
+        };
+        return Some(Read {
+            item: Item::Overwritten(found),
+            complete: false,
+        });
+    }
     if !rest.starts_with("0x") {
         return None;
     }
