@@ -27,6 +27,8 @@ pub enum Kind {
     Validator,
     /// The allocator stopped itself.
     KernelBug,
+    /// No damage: something about the debugging or the names of caches.
+    Remark,
     /// A report of another tool.
     Other(Tool),
 }
@@ -44,6 +46,7 @@ impl Kind {
             Self::Usercopy => "usercopy",
             Self::Validator => "validator",
             Self::KernelBug => "kernel-bug",
+            Self::Remark => "remark",
             Self::Other(Tool::Kasan) => "kasan",
             Self::Other(Tool::Kfence) => "kfence",
             Self::Other(Tool::Kmemleak) => "kmemleak",
@@ -84,6 +87,8 @@ pub enum Class {
     Growth,
     /// Memory is short, and slab is not why.
     NotSlab,
+    /// No damage: something about the debugging or the names of caches.
+    Remark,
     /// Another tool's report, which explains itself.
     OtherTool,
     /// The text does not say enough.
@@ -108,6 +113,7 @@ impl Class {
         Self::Shortage,
         Self::Growth,
         Self::NotSlab,
+        Self::Remark,
         Self::OtherTool,
         Self::CannotTell,
     ];
@@ -130,6 +136,7 @@ impl Class {
             Self::Shortage => "shortage",
             Self::Growth => "growth",
             Self::NotSlab => "not-slab",
+            Self::Remark => "remark",
             Self::OtherTool => "other-tool",
             Self::CannotTell => "cannot-tell",
         }
@@ -154,7 +161,7 @@ impl Class {
 
     /// Whether somebody has to look into slab memory or its users.
     pub const fn accuses(self) -> bool {
-        !matches!(self, Self::NotSlab)
+        !matches!(self, Self::NotSlab | Self::Remark)
     }
 }
 

@@ -18,6 +18,7 @@ mod lists;
 mod others;
 mod pattern;
 mod related;
+mod remark;
 mod shortage;
 mod slab;
 mod slub;
@@ -62,6 +63,7 @@ pub fn explain_report(report: &Report) -> Finding {
         Body::Oom(found) => shortage::oom(report, found),
         Body::Validator(found) => others::validator(report, found),
         Body::KernelBug(found) => others::kernel_bug(report, found),
+        Body::Remark(found) => remark::explain(report, found),
         Body::Foreign(found) => others::foreign(report, found),
     };
     finding.lines = report.lines;

@@ -7,12 +7,14 @@
 
 mod failure;
 mod machine;
+mod remark;
 mod slab;
 mod slub;
 
 use super::foreign;
 use super::report::{
-    DumpRow, MAX_TEXT, NodeSlabs, ObjectLine, Overwritten, Pointer, SlabLine, SlabRow, Tool, Track,
+    DumpRow, MAX_TEXT, NodeSlabs, ObjectLine, Overwritten, Pointer, Remark, SlabLine, SlabRow,
+    Tool, Track,
 };
 use super::template::Values;
 
@@ -103,6 +105,7 @@ pub(super) enum Item {
         counter: Option<i64>,
     },
     KernelBug(String),
+    Remark(Remark),
     Oom {
         comm: Option<String>,
         order: Option<u32>,
@@ -190,6 +193,7 @@ pub(super) fn read(text: &str) -> Option<Read> {
         .or_else(|| slab::line(text))
         .or_else(|| failure::line(text))
         .or_else(|| machine::line(text))
+        .or_else(|| remark::line(text))
         .or_else(|| foreign::line(text))
 }
 

@@ -161,6 +161,7 @@ impl Open {
                 counter,
             }),
             Item::KernelBug(place) => Body::KernelBug(KernelBug { place }),
+            Item::Remark(remark) => Body::Remark(remark),
             _ => return None,
         };
         Some(Self::of(body, Target::None))

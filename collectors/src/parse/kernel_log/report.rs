@@ -58,6 +58,8 @@ pub enum Body {
     Validator(Validator),
     /// The allocator stopped at one of its own checks.
     KernelBug(KernelBug),
+    /// No damage: something about the debugging or the names of caches.
+    Remark(Remark),
     /// Another tool's report.
     Foreign(Box<Foreign>),
 }
@@ -438,6 +440,35 @@ pub struct Validator {
 pub struct KernelBug {
     /// The file and line, as `mm/slub.c:305`.
     pub place: String,
+}
+
+/// A line that tells of no damage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remark {
+    /// An allocation or a free was logged (`slab_debug=T`).
+    Traced {
+        /// The cache.
+        cache: String,
+        /// An allocation.
+        alloc: bool,
+    },
+    /// A letter of the boot option that the kernel does not know.
+    UnknownOption {
+        /// The boot option.
+        word: String,
+        /// The letter.
+        option: String,
+    },
+    /// A cache has no directory in sysfs.
+    NotShown {
+        /// The cache.
+        cache: String,
+    },
+    /// A cache was made with the name of another one (6.12 and later).
+    SameName {
+        /// The name.
+        cache: String,
+    },
 }
 
 /// Whose report it is.

@@ -37,6 +37,9 @@ const MARKS: &[&str] = &[
     "kmem_cache_free(",
     "usercopy",
     "unreferenced object",
+    "TRACE ",
+    "_debug option '",
+    "kmem_cache of name",
 ];
 
 /// Gives the reports of a log, one after the other.
