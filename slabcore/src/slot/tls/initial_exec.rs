@@ -4,7 +4,8 @@
 //! Source of truth: "ELF Handling For Thread-Local Storage" (Drepper), the ABIs of x86-64 and
 //! AArch64. In an executable the linker replaces the table's entry by a constant. A shared
 //! object that has it may be loaded at the start of a program; later only while the loader has
-//! 32 bytes of static storage to spare. The part for AArch64 has been assembled, but not run.
+//! 32 bytes of static storage to spare. The part for AArch64 has run under
+//! qemu-user only.
 
 use super::State;
 use std::arch::{asm, global_asm};
