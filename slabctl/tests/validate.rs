@@ -345,7 +345,8 @@ fn the_race_of_old_kernels_is_called_a_likely_false_positive() {
     let answers = [("filp", &*pair[0]), ("filp", &*pair[1])];
     let old = Machine::new("5.10.0-30-amd64", &[("filp", "FZPU")]);
     let seen = old.answer(&["validate", "filp", "--yes"], &answers);
-    assert_eq!(seen.code, Some(3), "{}", seen.stderr);
+    // Nothing to wake anybody for.
+    assert_eq!(seen.code, Some(0), "{}", seen.stderr);
     let count = seen.stdout.matches("likely false positive: ").count();
     assert_eq!(count, 2, "{}", seen.stdout);
     assert!(seen.stdout.contains("before Linux 6.1"), "{}", seen.stdout);

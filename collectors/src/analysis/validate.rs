@@ -14,6 +14,7 @@ mod tests;
 pub use plan::{Reach, SAFE_SINCE, boot_option, checks, is_safe, reach, why_not};
 
 use self::race::Shape;
+use crate::analysis::explain::boot;
 use crate::analysis::explain::finding::Operation;
 use crate::analysis::explain::{Class, Finding, Kind, explain_report};
 use crate::control::{Look, Validated};
@@ -53,6 +54,8 @@ pub struct Fault {
     /// Why it is likely a false alarm; `None` when it is not.
     pub false_positive: Option<String>,
     shape: Option<Shape>,
+    /// About the first object of `kmem_cache_node`.
+    early: bool,
 }
 
 impl Fault {
@@ -83,6 +86,7 @@ impl Fault {
             follows: false,
             false_positive: None,
             shape: race::shape(report, finding, under_way),
+            early: matches!(&report.body, Body::Slub(slub) if boot::is_first_node(slub)),
         }
     }
 
@@ -292,12 +296,25 @@ impl Examination {
         self.incomplete.as_deref()
     }
 
-    /// One real fault brings others of these shapes with it; so only when all
-    /// have one, and none comes back, they are likely false.
+    /// Marks what is likely no fault: of the race of old kernels only when all
+    /// have a shape of it, since one real fault brings others of these shapes
+    /// with it, and none comes back.
     fn mark_false_alarms(&mut self) {
+        if self.incomplete.is_some() {
+            return;
+        }
+        for (at, fault) in self.faults.iter_mut().enumerate() {
+            if fault.early && !self.again.contains(&at) {
+                fault.false_positive = Some(format!("{}; it was mended", boot::WHY));
+            }
+        }
+        self.mark_race();
+    }
+
+    fn mark_race(&mut self) {
         let old = is_safe(self.kernel.as_deref()) == Some(false);
         let all = self.faults.iter().all(|fault| fault.shape.is_some());
-        if !old || !all || !self.again.is_empty() || self.incomplete.is_some() {
+        if !old || !all || !self.again.is_empty() {
             return;
         }
         for fault in &mut self.faults {

@@ -84,7 +84,7 @@ boot; before Linux 6.1 every cache, less safely). It repairs what it finds, and
 stops at the first damaged object of a slab: a cache with a finding is checked
 again, five times at most.
 
-Exit status: 0 nothing found, 3 something found, 1 the log has gaps or a check
+Exit status: 0 nothing found or likely false positives only, 3 something found, 1 the log has gaps or a check
 failed, 69 the kernel does not check what was asked for.")]
 pub(crate) struct Validate {
     /// The caches: names, aliases or sysfs ids.

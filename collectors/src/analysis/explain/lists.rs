@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::boot;
 use super::damage::may_be_false_alarm;
 use super::finding::{Class, Finding, LeftBy, State};
 use super::frames;
@@ -233,19 +234,23 @@ fn invalid_free(finding: &mut Finding, what: &str, why: &str) {
 
 fn free_list(finding: &mut Finding, slub: &Slub, layout: &Layout, reason: &Reason) {
     finding.class = Class::Freelist;
+    let live = boot::is_live(slub);
     if let Some(object) = &mut finding.object {
-        object.state = Some(State::Free);
+        object.state = Some(if live { State::InUse } else { State::Free });
     }
     let what = match reason {
+        Reason::FreePointer if live => "the link of an object in use is not what it should be",
         Reason::FreeListCycle => "the free list of a slab runs in a circle",
         Reason::FreeListHead => "the free list of a slab begins at an invalid address",
         _ => "the link from a free object to the next one is overwritten",
     };
     finding.headline = format!("{}: {what}", finding.name());
     match reason {
+        _ if boot::is_first_node(slub) => finding.likely(format!("A false alarm: {}.", boot::WHY)),
         Reason::FreeListCycle => {
             finding.likely("An object was freed twice.");
         }
+        _ if live => finding.likely("Somebody ran over the end of the object, or of the one before it."),
         _ => finding.likely("Somebody wrote to the free object (a use after free), or ran over the end of the object before it."),
     }
     let link = slub.object.as_ref().and_then(|o| o.free_pointer);

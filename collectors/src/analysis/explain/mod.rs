@@ -8,6 +8,7 @@
 //! it only fits. It never names a culprit where the kernel does not: who wrote
 //! is not in these reports.
 
+pub(crate) mod boot;
 mod damage;
 pub mod finding;
 mod frames;

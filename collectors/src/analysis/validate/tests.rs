@@ -250,3 +250,55 @@ fn looking_again_ends() {
     }
     assert_eq!((seen.passes, seen.faults.len()), (MAX_PASSES, 5));
 }
+
+/// What a validation of a healthy machine with red zones prints on Linux 7.3.
+const EARLY: &str = include_str!("../../../tests/data/log/early-node-7.3.txt");
+
+#[test]
+fn the_first_object_of_kmem_cache_node_is_a_false_alarm_that_does_not_come_back() {
+    let mut seen = examination("kmem_cache_node", "7.3.4");
+    assert!(seen.add(&look(EARLY)), "it is looked at again");
+    assert!(!seen.add(&look("")));
+    assert_eq!(seen.verdict(), Verdict::Faults);
+    let why = seen.faults[0].false_positive.as_deref().unwrap();
+    assert!(why.contains("at boot"), "{why}");
+    // One that comes back is none, nor one of another cache, object or state.
+    let mut again = examination("kmem_cache_node", "7.3.4");
+    again.add(&look(EARLY));
+    again.add(&look(EARLY));
+    assert_eq!(again.verdict(), Verdict::Faults);
+    assert_eq!(again.faults[0].false_positive, None);
+    for (from, to) in [
+        ("kmem_cache_node", "kmalloc-64"),
+        ("@offset=64", "@offset=320"),
+        ("ffff8c05c1041080: cc", "ffff8c05c1041080: bb"),
+    ] {
+        let other = EARLY.replace(from, to);
+        assert_ne!(other, EARLY);
+        let mut seen = examination("kmem_cache_node", "7.3.4");
+        seen.add(&look(&other));
+        seen.add(&look(""));
+        seen.verdict();
+        let all = seen.faults.iter().chain(&seen.elsewhere);
+        for fault in all {
+            assert_eq!(fault.false_positive, None, "{to}");
+        }
+    }
+}
+
+#[test]
+fn explain_says_that_the_object_is_in_use_and_what_it_likely_is() {
+    let report = Scanner::new(EARLY.as_bytes()).next().unwrap().unwrap();
+    let finding = explain_report(&report);
+    assert!(
+        finding.headline.contains("an object in use"),
+        "{}",
+        finding.headline
+    );
+    let said = format!("{:?}", finding.conclusions);
+    assert!(said.contains("A false alarm"), "{said}");
+    let other = EARLY.replace("kmem_cache_node", "kmalloc-64");
+    let report = Scanner::new(other.as_bytes()).next().unwrap().unwrap();
+    let said = format!("{:?}", explain_report(&report).conclusions);
+    assert!(!said.contains("false alarm"), "{said}");
+}

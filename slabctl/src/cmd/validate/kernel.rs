@@ -82,13 +82,20 @@ impl Outcome {
         self.checked.iter().filter(open).count()
     }
 
-    /// Whether all that was checked is clean; `None` when that is not known.
+    /// Whether all that was checked is clean; `None` when that is not known, as
+    /// where there are likely false positives only.
     pub(crate) fn clean(&self) -> Option<bool> {
-        if self.faults().next().is_some() {
+        if self.faults().any(|fault| fault.false_positive.is_none()) {
             return Some(false);
         }
         let all = self.unknown() == 0 && self.looked_at().next().is_some();
-        all.then_some(true)
+        (all && self.faults().next().is_none()).then_some(true)
+    }
+
+    /// Something was found, and all of it is likely no fault.
+    fn only_false_alarms(&self) -> bool {
+        let mut faults = self.faults().peekable();
+        faults.peek().is_some() && faults.all(|fault| fault.false_positive.is_some())
     }
 
     fn status(&self, named: bool) -> Status {
@@ -97,6 +104,7 @@ impl Outcome {
             Some(false) => Status::Findings,
             _ if self.checked.iter().any(unknown) => Status::Failed,
             _ if self.only_asked && !self.checked.is_empty() => Status::Ok,
+            None if self.only_false_alarms() && self.unknown() == 0 => Status::Ok,
             None => Status::Unavailable,
             Some(true) if named && !self.unchecked.is_empty() => Status::Unavailable,
             Some(true) => Status::Ok,
