@@ -3,12 +3,17 @@
 // Helpers of tests fail by panicking.
 #![allow(clippy::unwrap_used)]
 
+use slabcore::dump::{DumpOptions, Next, Visit};
 use slabcore::inspect::{self, Inspector, Process};
 use slabcore::segment::Segment;
+use slabcore::validate::Validation;
 use slabcore::{Cache, CacheBuilder, Engine, EngineConfig, EngineSnapshot, Policy};
 use std::alloc::Layout;
+use std::fmt::Write as _;
 use std::ptr::NonNull;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Engines are of the process: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -190,4 +195,105 @@ fn figures_are_published_and_events_are_noted() {
     engine.validate();
     let last = segment().events.last().copied().unwrap();
     assert_eq!(last.what, Some(slabcore::segment::Event::Validate));
+}
+
+/// What a dump shows, in full.
+fn shown(wanted: fn(&str) -> bool, dump: impl FnOnce(&mut dyn FnMut(Visit<'_>) -> Next)) -> String {
+    let mut text = String::new();
+    dump(&mut |visit| {
+        writeln!(text, "{visit:?}").unwrap();
+        match visit {
+            Visit::Cache(of) if !wanted(of.name) => Next::Skip,
+            _ => Next::On,
+        }
+    });
+    text
+}
+
+#[test]
+fn a_dump_from_outside_is_that_from_inside() {
+    let _alone = ALONE.lock();
+    let config = EngineConfig {
+        nodes: 2,
+        ..EngineConfig::new()
+    };
+    let engine = Engine::new(config).unwrap();
+    let caches = caches(&engine);
+    let mut kept = work(&caches);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for (place, object) in kept.drain(..400).collect::<Vec<_>>() {
+                // SAFETY: of that cache, handed over, and freed once.
+                unsafe { caches[place].free(object.0) };
+            }
+            let own = work(&caches);
+            let process = Process::open(std::process::id()).unwrap();
+            let inspector = Inspector::new(process, &segment()).unwrap();
+            let looks: [(bool, fn(&str) -> bool); 2] =
+                [(false, |_| true), (true, |name| name == "debug")];
+            for (bytes, wanted) in looks {
+                let options = DumpOptions { bytes };
+                let outside = shown(wanted, |visit| inspector.dump(options, visit).unwrap());
+                let inside = shown(wanted, |visit| engine.dump(options, visit));
+                assert!(!inside.contains("Unknown") && inside.contains("exact: true"));
+                let places = ["Allocated", "Free", "Remote", "Own {", "Main {", "Spare {", "Barn {"];
+                assert!(bytes || places.iter().all(|place| inside.contains(place)));
+                for (n, (a, b)) in outside.lines().zip(inside.lines()).enumerate() {
+                    assert_eq!(a, b, "line {n}");
+                }
+                assert_eq!(outside.len(), inside.len());
+            }
+            give_back(&caches, own);
+        });
+    });
+    give_back(&caches, kept);
+}
+
+fn validate() -> Vec<Validation> {
+    let process = Process::open(std::process::id()).unwrap();
+    let inspector = Inspector::new(process, &segment()).unwrap();
+    inspector.validate().unwrap()
+}
+
+/// Ends the load, also of a test that fails.
+struct Stop<'s>(&'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_sound_engine_has_no_findings_while_threads_work() {
+    let _alone = ALONE.lock();
+    let engine = Engine::new(EngineConfig::new()).unwrap();
+    let caches = caches(&engine);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let kept = work(&caches);
+                    give_back(&caches, kept);
+                }
+            });
+        }
+        let _stop = Stop(&stop);
+        let end = Instant::now() + Duration::from_secs(2);
+        let mut slabs = 0;
+        while Instant::now() < end {
+            let [found] = &validate()[..] else {
+                panic!("one engine");
+            };
+            assert_eq!((&found.findings[..], found.more), (&[][..], 0));
+            slabs += found.slabs - found.unchecked;
+        }
+        assert!(slabs > 100, "{slabs}");
+    });
+    let [found] = &validate()[..] else {
+        panic!("one engine");
+    };
+    assert!(found.findings.is_empty());
+    assert_eq!((found.unchecked, found.moving), (0, 0), "nothing moves now");
 }

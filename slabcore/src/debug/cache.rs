@@ -33,7 +33,7 @@ use crate::sync::{
 /// Bytes for the stacks of an engine's debug caches; only what is used is touched.
 pub(crate) const DEPOT_BYTES: usize = 8 << 20;
 /// Upper bytes of the word that the link is the lowest two bytes of, where the word is not part of the object.
-pub(super) const LINK_PATTERN: u64 = 0x5a5a_5a5a_5a5a_0000;
+pub(crate) const LINK_PATTERN: u64 = 0x5a5a_5a5a_5a5a_0000;
 const NODE_NAMES: [&str; crate::core::MAX_NODES] = [
     "node=0", "node=1", "node=2", "node=3", "node=4", "node=5", "node=6", "node=7",
 ];

@@ -235,7 +235,7 @@ impl Totals {
         ]
     }
 
-    fn add(&mut self, states: &[State]) {
+    pub(crate) fn add(&mut self, states: &[State]) {
         self.slabs += 1;
         for state in states {
             *match state {

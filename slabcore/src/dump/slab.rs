@@ -12,7 +12,7 @@ use crate::sync::Ordering::{Acquire, Relaxed};
 const TRIES: usize = 16;
 
 impl SlabDump {
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self {
             address: 0,
             order: 0,
@@ -42,7 +42,7 @@ impl SlabDump {
         self.bytes.reserve(bytes);
     }
 
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.states.clear();
         self.chain.clear();
         self.own.clear();
@@ -123,9 +123,24 @@ impl SlabDump {
 
     /// Sets the states from lists that did not change and from the marks.
     fn tell(&mut self, core: &CacheCore, slab: u32, word: Word, marks: &Marks, sure: bool) {
+        self.tell_lists(word, has_owners(core), sure);
+        if !sure {
+            return;
+        }
+        let size = usize::from(word.objects()) * core.size as usize;
+        for (address, state) in marks.arrays_in(self.address..self.address + size) {
+            if let Some((_, object)) = core.locate_checked(*address) {
+                debug_assert_eq!(core.locate(*address).0, slab);
+                put(&mut self.states, object, *state, true);
+            }
+        }
+    }
+
+    /// Sets the states from lists that did not change. `owners`: slabs have owners (hybrid).
+    pub(crate) fn tell_lists(&mut self, word: Word, owners: bool, sure: bool) {
         let taken = match self.holder {
             Holder::InHand { .. } | Holder::Full { .. } => State::Remote,
-            Holder::Partial { .. } if has_owners(core) => State::Remote,
+            Holder::Partial { .. } if owners => State::Remote,
             _ => State::Free,
         };
         let slot = match self.holder {
@@ -147,12 +162,20 @@ impl SlabDump {
         for object in &self.own {
             put(&mut self.states, *object, State::Own { slot }, true);
         }
-        let size = usize::from(word.objects()) * core.size as usize;
-        for (address, state) in marks.arrays_in(self.address..self.address + size) {
-            if let Some((_, object)) = core.locate_checked(*address) {
-                debug_assert_eq!(core.locate(*address).0, slab);
-                put(&mut self.states, object, *state, true);
-            }
+    }
+
+    /// Notes where an object is, by what is known for sure.
+    #[cfg(not(any(loom, shuttle)))]
+    pub(crate) fn put(&mut self, object: u16, state: State) {
+        put(&mut self.states, object, state, true);
+    }
+
+    /// An object that looks allocated is out of use.
+    pub(crate) fn take_out(&mut self, object: u16) {
+        if let Some(state) = self.states.get_mut(usize::from(object))
+            && *state == State::Allocated
+        {
+            *state = State::Quarantined;
         }
     }
 
@@ -183,11 +206,9 @@ impl SlabDump {
         };
         for object in 0..word.objects() {
             let at = core.object_ref(slab, object);
-            if self.states.get(usize::from(object)) == Some(&State::Allocated)
-                && hooks.is_out(&at)
-                && let Some(state) = self.states.get_mut(usize::from(object))
+            if self.states.get(usize::from(object)) == Some(&State::Allocated) && hooks.is_out(&at)
             {
-                *state = State::Quarantined;
+                self.take_out(object);
             }
             if let Some(tracks) = hooks.tracks(&at) {
                 self.tracks.push(tracks);

@@ -3,8 +3,6 @@
 //! Numbers only; nothing in here points anywhere. Each list is bounded by what an engine can
 //! have, so a loop or a lie costs a bounded time and amount of memory.
 
-#![allow(dead_code, reason = "what only a look into slabs needs")]
-
 use super::Refusal;
 use super::memory::{Memory, Part, u16_at, u32_at, u64_at};
 use super::shape::Shape;
@@ -47,6 +45,8 @@ pub(super) struct NodeImage {
     pub full: Vec<u64>,
     /// How often its list's lock was taken, and waited for.
     pub lock: [u64; 2],
+    /// Nobody had that lock.
+    pub is_free: bool,
 }
 
 /// A cache.
@@ -80,6 +80,8 @@ pub(super) struct CacheImage {
 #[derive(Debug, Clone)]
 pub(super) struct EngineImage {
     pub nodes: u32,
+    /// Address of the table of caches.
+    pub table: u64,
     pub ranges: Vec<RangeImage>,
     pub used: u64,
     pub peak: u64,
@@ -94,6 +96,14 @@ pub(super) struct EngineImage {
 }
 
 impl EngineImage {
+    /// Whether an address is of one of its ranges.
+    pub fn owns(&self, address: u64, page: u64) -> bool {
+        self.ranges.iter().any(|range| {
+            let number = address.wrapping_sub(range.base) / page;
+            number >= range.first.into() && number - u64::from(range.first) < range.count.into()
+        })
+    }
+
     /// The range of a page.
     pub fn range_of(&self, page: u32) -> Option<&RangeImage> {
         let mut ranges = self.ranges.iter();
@@ -142,6 +152,7 @@ fn engine(
     let nodes = u32_at(bytes, of.nodes).clamp(1, shape.max_nodes.max(1));
     Ok(EngineImage {
         nodes,
+        table: u64_at(bytes, of.table),
         ranges: ranges(memory, shape, pages)?,
         used: u64_at(pages, shape.pages.used),
         peak: u64_at(pages, shape.pages.peak),
@@ -324,7 +335,23 @@ fn node(shape: &Shape, bytes: &[u8], at: usize) -> NodeImage {
         barn_empty: u32_at(barn, shape.barn.nr_empty).min(shape.barn_sheaves),
         full: full.collect(),
         lock: [shape.lock.taken, shape.lock.contended].map(|at| u64_at(node, lock + at)),
+        is_free: u32_at(node, lock + shape.lock.word) == 0,
     }
+}
+
+/// The nodes of a cache as they are now.
+pub(super) fn nodes(
+    memory: &dyn Memory,
+    shape: &Shape,
+    engine: &EngineImage,
+    cache: &CacheImage,
+) -> Result<Vec<NodeImage>, Refusal> {
+    let each = shape.part.sizeof;
+    let mut bytes = vec![0; each * engine.nodes as usize];
+    let at = u64::from(cache.id) * shape.cache.sizeof as u64 + shape.cache.nodes as u64;
+    memory.get(engine.table.wrapping_add(at), &mut bytes)?;
+    let parts = (0..engine.nodes as usize).map(|n| node(shape, &bytes, n * each));
+    Ok(parts.collect())
 }
 
 /// Reads the names of some caches; one that cannot be read is named by its number.

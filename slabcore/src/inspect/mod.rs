@@ -9,21 +9,28 @@
 //! What it does not do: change anything there.
 
 mod budget;
+mod contents;
+mod dump;
 mod find;
 mod image;
+mod marks;
 mod memory;
 mod process;
 mod published;
 mod shape;
+mod slabs;
 mod snapshot;
+mod validate;
 
 pub use self::find::{Found, file, of_process, read};
 pub use self::memory::{Memory, Part};
 pub use self::process::{Process, start_of};
 pub use crate::segment::Refusal;
 
+use crate::dump::{DumpOptions, Next, Visit};
 use crate::segment::Segment;
 use crate::snapshot::EngineSnapshot;
+use crate::validate::Validation;
 use budget::Budget;
 use shape::Shape;
 use snapshot::StatMap;
@@ -73,6 +80,39 @@ impl<M: Memory> Inspector<M> {
             let engines = images.iter();
             let look = |of| snapshot::engine(memory, &self.shape, &self.stats, of, &mut room);
             engines.map(look).collect()
+        })
+    }
+}
+
+impl<M: Memory> Inspector<M> {
+    /// Shows all caches to a visitor, as `Engine::dump` does; the oldest engine first.
+    pub fn dump(
+        &self,
+        options: DumpOptions,
+        visit: &mut dyn FnMut(Visit<'_>) -> Next,
+    ) -> Result<(), Refusal> {
+        self.look(|memory| {
+            for of in &image::engines(memory, &self.shape)? {
+                let next = dump::engine(memory, &self.shape, &self.stats, of, options, visit)?;
+                if next == Next::Stop {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Checks all caches of each engine, as `Engine::validate` does, but repairs nothing; the
+    /// oldest engine first.
+    pub fn validate(&self) -> Result<Vec<Validation>, Refusal> {
+        self.look(|memory| {
+            let images = image::engines(memory, &self.shape)?;
+            let check = |of| {
+                let mut found = Validation::new();
+                validate::engine(memory, &self.shape, &self.stats, of, &mut found)?;
+                Ok(found)
+            };
+            images.iter().map(check).collect()
         })
     }
 }

@@ -3,8 +3,6 @@
 //! Looked up once and bounded: no structure is larger than [`MOST`], and every field lies in
 //! its structure. So whatever a segment says, reading costs a bounded amount.
 
-#![allow(dead_code, reason = "what only a look into slabs needs")]
-
 use super::Refusal;
 use crate::segment::Segment;
 
@@ -62,7 +60,7 @@ shapes! {
     /// A barn.
     BarnShape "barn" { nr_full 4, nr_empty 4, full 8, empty 8 }
     /// A lock.
-    LockShape "lock" { taken 8, contended 8 }
+    LockShape "lock" { word 4, taken 8, contended 8 }
     /// A row.
     RowShape "row" { n 4, main 8, head 4, stats 8, slab 4, spare 8, spare_n 4, partial 4, nr_partial 4,
         nr_full 4, changing 4 }

@@ -4,8 +4,6 @@
 //! runs; each is right at some moment, and all together are exact when no thread is in an
 //! operation. Slots told one by one are bounded; the rest is in the sums.
 
-#![allow(dead_code, reason = "what only a look into slabs needs")]
-
 use super::Refusal;
 use super::image::{self, AT_ONCE, CacheImage, EngineImage};
 use super::memory::{Memory, Part, u32_at, u64_at};
@@ -30,6 +28,24 @@ impl StatMap {
     pub fn of<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         let known = |name| Stat::ALL.iter().copied().find(|stat| stat.name() == name);
         Self(names.map(known).collect())
+    }
+
+    /// Which numbers of a row are the counters of the two fast paths.
+    pub fn fast(&self) -> [Option<usize>; 2] {
+        let place = |stat| self.0.iter().position(|of| *of == Some(stat));
+        [Stat::AllocFastpath, Stat::FreeFastpath].map(place)
+    }
+
+    /// Objects of a cache in use, by its counters.
+    pub fn live(
+        &self,
+        memory: &dyn Memory,
+        shape: &Shape,
+        engine: &EngineImage,
+        cache: &CacheImage,
+    ) -> Result<u64, Refusal> {
+        let rows = read_rows(memory, shape, self, (cache, engine.slots), &mut Vec::new(), &mut 0)?;
+        Ok(rows.counters.live())
     }
 
     fn add(&self, to: &mut Counters, row: &[u8]) {

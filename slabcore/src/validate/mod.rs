@@ -45,7 +45,7 @@ pub struct Validation {
 }
 
 impl Validation {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // The room is taken now: under a lock nothing is allocated.
         Self {
             findings: Vec::with_capacity(MOST),
@@ -56,7 +56,7 @@ impl Validation {
         }
     }
 
-    fn tell(&mut self, finding: Finding) {
+    pub(crate) fn tell(&mut self, finding: Finding) {
         // One fault may be seen from two sides.
         if self.findings.contains(&finding) {
             return;
