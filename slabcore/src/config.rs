@@ -47,6 +47,9 @@ pub struct EngineConfig {
     /// Where other processes find this one. The first engine that wants a segment decides
     /// for the process.
     pub segment: Place,
+    /// The process that wants to look at this one at its end, if that is its parent: it is
+    /// waited for, but not for long. 0: nobody.
+    pub watcher: u32,
 }
 
 impl Default for EngineConfig {
@@ -76,6 +79,7 @@ impl EngineConfig {
             on_fault: OnFault::Quarantine,
             own_code: (0, 0),
             segment: Place::Memfd,
+            watcher: 0,
         }
     }
 }

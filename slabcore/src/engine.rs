@@ -130,7 +130,7 @@ impl EngineCore {
         core.next.store(REGISTRY.first.load(Relaxed), Relaxed);
         REGISTRY.first.store(at as usize, Relaxed);
         drop(held);
-        segment::begin(config.segment);
+        segment::begin(config.segment, config.watcher);
         Ok(core)
     }
 

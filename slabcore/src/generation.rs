@@ -68,6 +68,11 @@ impl Requests<'_> {
         set.is_ok().then_some(request)
     }
 
+    /// The request after another one; the lowest 8 bits say what is asked.
+    pub const fn next(last: u64, what: u64) -> u64 {
+        ((last >> 8).wrapping_add(1) << 8) | what & 0xff
+    }
+
     /// The answer is there.
     pub fn finish(self, request: u64) {
         self.done.store(request, Ordering::Release);

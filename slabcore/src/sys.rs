@@ -217,6 +217,12 @@ pub fn pid() -> u32 {
     unsafe { libc::getpid() }.unsigned_abs()
 }
 
+/// This process's parent.
+pub fn parent() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getppid() }.unsigned_abs()
+}
+
 /// The user whose process this is.
 pub fn uid() -> u32 {
     // SAFETY: no preconditions.

@@ -10,6 +10,9 @@ use std::alloc::Layout;
 use std::mem::ManuallyDrop;
 use std::sync::Mutex;
 
+/// Returns with damage done; nothing is used afterwards.
+type Plant = fn(&Cache);
+
 /// Reports go to nobody.
 const QUIET: EngineConfig = EngineConfig {
     report: Report::Call(|_| ()),
@@ -33,8 +36,6 @@ fn both(engine: &Engine) -> (Vec<Finding>, Vec<Finding>) {
 #[test]
 fn planted_damage_is_found_as_it_is_inside() {
     let _alone = ALONE.lock();
-    // Each returns with damage done; nothing is used afterwards.
-    type Plant = fn(&Cache);
     let debug: [(&str, Plant); 4] = [
         ("overflow", |cache| {
             let object = cache.alloc().unwrap();
@@ -59,7 +60,7 @@ fn planted_damage_is_found_as_it_is_inside() {
             // SAFETY: as above; the link is behind the object and its red zone.
             unsafe {
                 cache.free(object);
-                object.as_ptr().add(80).cast::<u16>().write(0x4141);
+                object.as_ptr().add(80).write_bytes(0x41, 2);
             }
         }),
     ];
@@ -67,7 +68,10 @@ fn planted_damage_is_found_as_it_is_inside() {
         let engine = Engine::new(QUIET).unwrap();
         let layout = Layout::from_size_align(72, 8).unwrap();
         let builder = CacheBuilder::new(&engine, "debug", layout);
-        let cache = builder.debug_flags("FZPU".parse().unwrap()).build().unwrap();
+        let cache = builder
+            .debug_flags("FZPU".parse().unwrap())
+            .build()
+            .unwrap();
         // What is damaged cannot be given back in order.
         let cache = ManuallyDrop::new(cache);
         let first = cache.alloc();
@@ -88,7 +92,8 @@ fn an_object_freed_twice_is_found_where_it_lies() {
         let layout = Layout::from_size_align(64, 8).unwrap();
         let builder = CacheBuilder::new(&engine, "plain", layout).policy(policy);
         let cache = builder.build().unwrap();
-        let object = { (0..11).map(|_| cache.alloc().unwrap()) }.last().unwrap();
+        let objects: Vec<_> = (0..11).map(|_| cache.alloc().unwrap()).collect();
+        let object = objects[10];
         // SAFETY: ours; the second free is the fault, and is undone below.
         let link = unsafe {
             cache.free(object);

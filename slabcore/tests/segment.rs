@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
+use slabcore::dump::{DumpOptions, Next};
 use slabcore::inspect::{self, Inspector, Memory, Part, Process, Refusal};
 use slabcore::segment::{Segment, format};
 use slabcore::{CacheBuilder, Engine, EngineConfig};
@@ -184,6 +185,15 @@ fn look(memory: impl Memory, segment: &Segment) {
     if let Ok(inspector) = Inspector::new(memory, segment) {
         // Whatever comes is a value or a refusal.
         let _ = inspector.snapshot();
+        let _ = inspector.stacks();
+        let _ = inspector.validate();
+        for bytes in [false, true] {
+            let mut left = 1000;
+            let _ = inspector.dump(DumpOptions { bytes }, &mut |_, _| {
+                left -= 1;
+                if left == 0 { Next::Stop } else { Next::On }
+            });
+        }
     }
     assert!(
         began.elapsed() < Duration::from_secs(20),

@@ -30,14 +30,14 @@ pub const MAX_FRAMES: usize = 32;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"slabdep1");
 const BUCKETS: usize = 1;
-const USED: usize = 2;
+pub(crate) const USED: usize = 2;
 const DROPPED: usize = 3;
 const KEPT: usize = 4;
 const FIRST_BUCKET: usize = 8;
 const RECORD_HEAD: usize = 2;
 
 /// Names a stack of a depot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle(NonZeroU32);
 
 impl Handle {

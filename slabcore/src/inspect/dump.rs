@@ -99,8 +99,14 @@ fn guarded(memory: &dyn Memory, shape: &Shape, engine: &EngineImage, cache: &Cac
     let at = shape.guarded.live as u64 + u64::from(cache.id) * 4;
     let mut word = [0; 4];
     let known = engine.guarded != 0
-        && memory.get(engine.guarded.wrapping_add(at), &mut word).is_ok();
-    if known { u32::from_ne_bytes(word).into() } else { 0 }
+        && memory
+            .get(engine.guarded.wrapping_add(at), &mut word)
+            .is_ok();
+    if known {
+        u32::from_ne_bytes(word).into()
+    } else {
+        0
+    }
 }
 
 /// Addresses of objects that are out of use.
@@ -112,7 +118,11 @@ pub(super) fn quarantined(memory: &dyn Memory, shape: &Shape, debug: &Debug) -> 
     while chunk != 0 && seen < MOST_OUT && memory.get(chunk, &mut bytes).is_ok() {
         let entries = bytes.chunks(8).skip(1).map(|word| u64_at(word, 0));
         // The lowest bit tells that the object is out, and not only suspected.
-        out.extend(entries.filter(|entry| entry & 1 != 0).map(|entry| entry & !1));
+        out.extend(
+            entries
+                .filter(|entry| entry & 1 != 0)
+                .map(|entry| entry & !1),
+        );
         seen += shape.quarantine_words.max(1);
         chunk = u64_at(&bytes, 0);
     }
@@ -175,11 +185,14 @@ impl Dumper<'_> {
         self.slab.on_node = slab.on_node == 1;
         self.slab.position = self.marks.position(slab.page);
         let debug = look.cache.policy.is_none();
-        self.slab.holder = match debug {
-            true => Holder::Nobody,
-            false => self.marks.holder(&look, slab),
+        self.slab.holder = if debug {
+            Holder::Nobody
+        } else {
+            self.marks.holder(&look, slab)
         };
-        self.slab.states.resize(usize::from(objects), State::Allocated);
+        self.slab
+            .states
+            .resize(usize::from(objects), State::Allocated);
         let sound = self.lists(of) && !of.bytes.is_empty();
         if self.options.bytes {
             self.slab.bytes.extend_from_slice(&of.bytes);
@@ -226,7 +239,9 @@ impl Dumper<'_> {
             }
             Holder::Nobody => true,
             _ => {
-                self.slab.own.extend(of.own().filter(|object| *object < objects));
+                self.slab
+                    .own
+                    .extend(of.own().filter(|object| *object < objects));
                 !self.look.has_owners() || self.slab.own.len() == of.slab.own_free as usize
             }
         };

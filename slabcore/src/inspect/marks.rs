@@ -77,7 +77,9 @@ impl Look<'_> {
 
     /// Whether a slot has a slab in hand with a list of its own.
     pub fn has_cpu_slab(&self) -> bool {
-        self.cache.policy.is_some_and(|policy| !policy.has_sheaves())
+        self.cache
+            .policy
+            .is_some_and(|policy| !policy.has_sheaves())
     }
 
     /// The rows of all slots, from 1 on; nothing where they cannot be read.
@@ -103,7 +105,9 @@ impl Look<'_> {
         let mut bytes = vec![0; each * self.engine.slots as usize];
         let whole = self.memory.get(self.shape.root_inside, &mut bytes).is_ok();
         let marks = bytes.chunks(each).skip(1);
-        marks.map(|of| whole && u32_at(of, 0) == self.shape.lost).collect()
+        marks
+            .map(|of| whole && u32_at(of, 0) == self.shape.lost)
+            .collect()
     }
 
     /// Reads the addresses in some arrays, which are all of the cache's.
@@ -174,7 +178,10 @@ impl Marks {
             arrays.extend(of.into_iter().filter(|of| of.0 != 0 && of.1 != 0));
         }
         for (node, number) in nodes.iter().zip(0..) {
-            let full = node.full.iter().map(|at| (*at, most, State::Barn { node: number }));
+            let full = node
+                .full
+                .iter()
+                .map(|at| (*at, most, State::Barn { node: number }));
             arrays.extend(full.filter(|_| look.has_arrays()));
         }
         this.complete &= look.arrays(&arrays, &mut this.arrays);

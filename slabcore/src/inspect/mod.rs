@@ -8,6 +8,7 @@
 //!
 //! What it does not do: change anything there.
 
+mod ask;
 mod budget;
 mod contents;
 mod dump;
@@ -20,17 +21,22 @@ mod published;
 mod shape;
 mod slabs;
 mod snapshot;
+mod stacks;
 mod validate;
 
+pub use self::ask::{ask_to_validate, is_waiting, let_go};
 pub use self::find::{Found, file, of_process, read};
 pub use self::memory::{Memory, Part};
 pub use self::process::{Process, start_of};
+pub use self::stacks::Stacks;
 pub use crate::segment::Refusal;
 
 use crate::dump::{DumpOptions, Next, Visit};
 use crate::segment::Segment;
 use crate::snapshot::EngineSnapshot;
 use crate::validate::Validation;
+use std::collections::BTreeMap;
+
 use budget::Budget;
 use shape::Shape;
 use snapshot::StatMap;
@@ -85,20 +91,42 @@ impl<M: Memory> Inspector<M> {
 }
 
 impl<M: Memory> Inspector<M> {
-    /// Shows all caches to a visitor, as `Engine::dump` does; the oldest engine first.
+    /// Shows all caches to a visitor, as `Engine::dump` does, with the number of the engine
+    /// from 0; the oldest engine first.
     pub fn dump(
         &self,
         options: DumpOptions,
-        visit: &mut dyn FnMut(Visit<'_>) -> Next,
+        visit: &mut dyn FnMut(usize, Visit<'_>) -> Next,
     ) -> Result<(), Refusal> {
         self.look(|memory| {
-            for of in &image::engines(memory, &self.shape)? {
+            for (of, number) in image::engines(memory, &self.shape)?.iter().zip(0..) {
+                let visit = &mut |seen: Visit<'_>| visit(number, seen);
                 let next = dump::engine(memory, &self.shape, &self.stats, of, options, visit)?;
                 if next == Next::Stop {
                     break;
                 }
             }
             Ok(())
+        })
+    }
+
+    /// The stacks that each engine keeps, the oldest engine first.
+    pub fn stacks(&self) -> Result<Vec<Stacks>, Refusal> {
+        self.look(|memory| {
+            let images = image::engines(memory, &self.shape)?;
+            let engines = images.iter();
+            Ok(engines
+                .map(|of| Stacks::read(memory, &self.shape, of))
+                .collect())
+        })
+    }
+
+    /// Names of an engine's caches by their ids, the oldest engine first.
+    pub fn names(&self) -> Result<Vec<BTreeMap<u32, String>>, Refusal> {
+        self.look(|memory| {
+            let images = image::engines(memory, &self.shape)?.into_iter();
+            let names = images.map(|of| of.caches.into_iter().map(|of| (of.id, of.name)).collect());
+            Ok(names.collect())
         })
     }
 

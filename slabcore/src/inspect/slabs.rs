@@ -59,7 +59,9 @@ impl SlabImage {
             place: number(of.place),
             queued: number(of.queued) == 1,
             on_node: number(of.on_node),
-            address: range.base.wrapping_add(u64::from(page).wrapping_mul(shape.page)),
+            address: range
+                .base
+                .wrapping_add(u64::from(page).wrapping_mul(shape.page)),
         }
     }
 

@@ -44,7 +44,14 @@ impl StatMap {
         engine: &EngineImage,
         cache: &CacheImage,
     ) -> Result<u64, Refusal> {
-        let rows = read_rows(memory, shape, self, (cache, engine.slots), &mut Vec::new(), &mut 0)?;
+        let rows = read_rows(
+            memory,
+            shape,
+            self,
+            (cache, engine.slots),
+            &mut Vec::new(),
+            &mut 0,
+        )?;
         Ok(rows.counters.live())
     }
 

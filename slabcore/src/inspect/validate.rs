@@ -24,6 +24,9 @@ use crate::slab::{NONE, Word};
 use crate::validate::{Seen, Validation};
 use crate::walk::{Broken, MAX_OBJECTS, walk};
 
+/// The first fault of one look, if the look was of one moment.
+type Moment = Option<Option<Finding>>;
+
 /// Times to look at what keeps changing.
 const TRIES: usize = 8;
 
@@ -96,10 +99,10 @@ impl Check<'_, '_> {
             for _ in 0..TRIES {
                 let nodes = self.nodes();
                 let copies = contents::copy(&self.look, &waiting);
-                let same = steady(&nodes, &self.nodes());
+                let quiet = steady(&nodes, &self.nodes());
                 waiting.clear();
                 for of in &copies {
-                    let held = same.get(of.slab.node as usize).copied().unwrap_or(false);
+                    let held = quiet.get(of.slab.node as usize).copied().unwrap_or(false);
                     let sure = of.same && (self.look.cache.policy.is_some() || held);
                     if sure && !of.bytes.is_empty() {
                         self.found.slabs += 1;
@@ -163,9 +166,10 @@ impl Check<'_, '_> {
             let Some(slot) = of.slot(&look, object) else {
                 return;
             };
-            let state = match free.has(object) {
-                true => poison::State::Free,
-                false => poison::State::Live,
+            let state = if free.has(object) {
+                poison::State::Free
+            } else {
+                poison::State::Live
             };
             let rule = OutsideLink {
                 objects: of.word.objects(),
@@ -198,12 +202,7 @@ impl Check<'_, '_> {
         for _ in 0..TRIES {
             let before = self.nodes();
             // What is listed now, whether it was there at the first pass or not.
-            let now = slabs::again(
-                self.look.memory,
-                self.look.shape,
-                self.look.engine,
-                slabs,
-            );
+            let now = slabs::again(self.look.memory, self.look.shape, self.look.engine, slabs);
             let same = steady(&before, &self.nodes());
             left.retain(|node| {
                 let (Some(image), Some(true)) = (before.get(*node), same.get(*node)) else {
@@ -309,9 +308,7 @@ impl Check<'_, '_> {
             let seen = self.look_at_arrays(&marks, slabs);
             match seen {
                 // Seen twice, for all that a copy may mix.
-                Some(Some(finding))
-                    if before == Some(finding) || !self.look.memory.is_live() =>
-                {
+                Some(Some(finding)) if before == Some(finding) || !self.look.memory.is_live() => {
                     return self.found.tell(finding);
                 }
                 Some(None) => return,
@@ -322,7 +319,7 @@ impl Check<'_, '_> {
     }
 
     /// The first fault of one look; nothing if it was not of one moment.
-    fn look_at_arrays(&self, marks: &Marks, slabs: &[SlabImage]) -> Option<Option<Finding>> {
+    fn look_at_arrays(&self, marks: &Marks, slabs: &[SlabImage]) -> Moment {
         let look = self.look;
         let mut wanted: Vec<SlabImage> = Vec::new();
         let mut fault = None;
@@ -392,7 +389,8 @@ impl Check<'_, '_> {
         for (address, place) in marks.arrays_in(start..end) {
             let offset = address - start;
             let object = offset / u64::from(look.cache.size);
-            if offset % u64::from(look.cache.size) != 0 || object >= of.word.objects().into() {
+            if !offset.is_multiple_of(look.cache.size.into()) || object >= of.word.objects().into()
+            {
                 let kind = Fault::NotAnObject { place: *place };
                 return Some(Finding::new(look.cache.id, 0, kind));
             }
@@ -421,7 +419,9 @@ fn own_list(look: &Look<'_>, of: &Contents, marks: &Marks, holder: Holder) -> Ve
             let links = of.links(look);
             let next = |object: &u16| Some(links.get(*object));
             let all = std::iter::successors(Some(marks.head(slot)), next);
-            all.take_while(|object| *object < objects).take(objects.into()).collect()
+            all.take_while(|object| *object < objects)
+                .take(objects.into())
+                .collect()
         }
         Holder::Nobody => Vec::new(),
         _ => of.own().filter(|object| *object < objects).collect(),
@@ -431,7 +431,9 @@ fn own_list(look: &Look<'_>, of: &Contents, marks: &Marks, holder: Holder) -> Ve
 /// The slab that an address is in.
 fn slab_at<'s>(shape: &Shape, slabs: &'s [SlabImage], address: u64) -> Option<&'s SlabImage> {
     // Addresses rise with pages within a range; ranges may lie in any order.
-    let within = |of: &&SlabImage| (of.address..of.address.saturating_add(of.bytes(shape))).contains(&address);
+    let within = |of: &&SlabImage| {
+        (of.address..of.address.saturating_add(of.bytes(shape))).contains(&address)
+    };
     let after = slabs.partition_point(|of| of.address <= address);
     let near = after.checked_sub(1).and_then(|at| slabs.get(at));
     near.filter(within).or_else(|| slabs.iter().find(within))
@@ -440,7 +442,9 @@ fn slab_at<'s>(shape: &Shape, slabs: &'s [SlabImage], address: u64) -> Option<&'
 /// Which nodes' locks were free at two looks and not taken in between.
 fn steady(before: &[NodeImage], after: &[NodeImage]) -> Vec<bool> {
     let pairs = before.iter().zip(after);
-    pairs.map(|(a, b)| a.is_free && b.is_free && a.lock[0] == b.lock[0]).collect()
+    pairs
+        .map(|(a, b)| a.is_free && b.is_free && a.lock[0] == b.lock[0])
+        .collect()
 }
 
 /// Which words hold a good link, in a slot that is only looked at.

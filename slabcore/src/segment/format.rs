@@ -46,7 +46,7 @@ pub mod head {
     pub const ORDER: usize = 24;
     /// Written before a change of what is not a record, and after it.
     pub const GENERATION: [usize; 2] = [32, 40];
-    /// What the process does: 1 runs, 2 ended, 3 stopped by a fault.
+    /// What the process does: one of [`super::state`].
     pub const STATE: usize = 48;
     /// When a pass of publishing began, and when it ended (nanoseconds, monotonic).
     pub const PASS: [usize; 2] = [56, 64];
@@ -68,6 +68,8 @@ pub mod state {
     pub const ENDED: u64 = 2;
     /// A report ended it.
     pub const FAULT: u64 = 3;
+    /// It came to its end, and waits for its watcher to look.
+    pub const ENDING: u64 = 4;
 }
 
 /// Places in the identity.
@@ -195,6 +197,8 @@ pub mod mailbox {
     pub const PUBLISH: u64 = 1;
     /// Everything is to be validated.
     pub const VALIDATE: u64 = 2;
+    /// Who watched has seen enough: the process may end.
+    pub const LEAVE: u64 = 3;
 
     /// Places in a finding: the cache's id and the node.
     pub const CACHE: usize = 0;

@@ -19,6 +19,15 @@ static CHOICE: Choice = Choice {
     path_len: AtomicU64::new(0),
 };
 
+/// The process that is waited for at the end.
+static WATCHER: AtomicU32 = AtomicU32::new(0);
+
+/// Whether that process is there and this one's parent.
+pub(super) fn is_watched() -> bool {
+    let watcher = WATCHER.load(Relaxed);
+    watcher != 0 && sys::parent() == watcher
+}
+
 struct Choice {
     lock: Lock,
     /// 0 none yet, 1 memfd, 2 file.
@@ -31,7 +40,7 @@ struct Choice {
 static FILE: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 /// An engine wants a segment. No lock is held.
-pub(crate) fn begin(place: Place) {
+pub(crate) fn begin(place: Place, watcher: u32) {
     let kind = match place {
         Place::Off => return,
         Place::Memfd => 1,
@@ -44,6 +53,7 @@ pub(crate) fn begin(place: Place) {
                 CHOICE.path.store(path.as_ptr() as u64, Relaxed);
                 CHOICE.path_len.store(path.len() as u64, Relaxed);
             }
+            WATCHER.store(watcher, Relaxed);
             CHOICE.kind.store(kind, Ordering::Release);
         }
     }

@@ -26,6 +26,6 @@ pub(crate) use make::{after_fork, begin, ready};
 pub use place::Place;
 pub(crate) use publish::{after_report, look};
 pub use read::{
-    Answer, FigureName, Identity, Noted, Published, PublishedCache, PublishedEngine, Refusal,
-    Segment,
+    Answer, AnswerFinding, FigureName, Identity, Noted, Published, PublishedCache, PublishedEngine,
+    Refusal, Segment,
 };

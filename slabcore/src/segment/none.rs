@@ -28,7 +28,7 @@ pub(crate) enum Event {
     ThreadGone,
 }
 
-pub(crate) fn begin(_: Place) {}
+pub(crate) fn begin(_: Place, _: u32) {}
 pub(crate) fn look() {}
 pub(crate) fn ready() {}
 pub(crate) fn after_fork() {}

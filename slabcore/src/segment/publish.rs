@@ -19,9 +19,13 @@ use crate::stats::{Counters, STATS, Stat};
 use crate::sync::{AtomicU32, Ordering, Ordering::Relaxed};
 use crate::sys;
 use crate::validate::Validation;
+use std::time::Duration;
 
 /// Milliseconds between two passes.
 pub(super) const EVERY_MS: u64 = 250;
+/// How long a watcher is waited for: a minute.
+const WAIT: Duration = Duration::from_millis(1);
+const WAITS: u32 = 60_000;
 /// Rows that are summed up in one go.
 const ROWS_AT_ONCE: usize = 16 << 10;
 
@@ -301,6 +305,27 @@ pub(super) fn at_exit_once() {
 extern "C" fn at_exit() {
     if let (Some(own), Some(live)) = (own(), Live::current()) {
         all(own, live);
+        if make::is_watched() {
+            wait(own, live);
+        }
         live.put(head::STATE, state::ENDED);
+    }
+}
+
+/// Waits until the watcher has looked, or is gone, or takes too long.
+fn wait(own: &Own, live: Live) {
+    live.word(head::STATE)
+        .store(state::ENDING, Ordering::Release);
+    for _ in 0..WAITS {
+        if let Some(request) = requests(live).take() {
+            if request & 0xff == mailbox::LEAVE {
+                return requests(live).finish(request);
+            }
+            serve(own, live, request);
+        }
+        if !make::is_watched() {
+            return;
+        }
+        std::thread::sleep(WAIT);
     }
 }

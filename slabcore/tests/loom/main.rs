@@ -10,6 +10,7 @@
 
 mod adoption;
 mod barn;
+mod generation;
 mod slab;
 mod validate;
 mod wake;
