@@ -4,6 +4,7 @@
 use super::{Settings, keep, keep_text};
 use slabcore::debug::flags::DebugOptions;
 use slabcore::heap::sizes::NAMES;
+use slabcore::segment::Place;
 use slabcore::{Decommit, OnFault, Policy};
 
 /// A variable.
@@ -191,6 +192,31 @@ pub(crate) const TABLE: &[Variable] = &[
                 Ok(nodes @ 1..=8) => nodes,
                 _ => return Err("is no number from 1 to 8"),
             };
+            Ok(())
+        },
+    ),
+    variable(
+        "SLABCORE_SEGMENT",
+        [
+            "memfd, off, or file:PATH with a name that begins with slabcore, on tmpfs",
+            "memfd",
+            "Where slabctl finds the process (docs/SEGMENT.md); a file outlives it, %p is its number.",
+        ],
+        |it, value| {
+            let value = keep_text(value).ok_or("is too long")?;
+            it.engine.segment = Place::parse(value).ok_or("is neither memfd, off nor file:PATH")?;
+            Ok(())
+        },
+    ),
+    variable(
+        "SLABCORE_WATCHER",
+        [
+            "a process id",
+            "0: none",
+            "The parent that looks at the process when it ends, as slabctl run does; it is waited for.",
+        ],
+        |it, value| {
+            it.engine.watcher = number(value)?;
             Ok(())
         },
     ),

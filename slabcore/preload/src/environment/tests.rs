@@ -30,6 +30,8 @@ fn every_variable_is_taken_over() {
         "SLABCORE_RANDOMISE=1",
         "SLABCORE_DECOMMIT=now",
         "SLABCORE_NODES=2",
+        "SLABCORE_SEGMENT=file:/dev/shm/slabcore-%p",
+        "SLABCORE_WATCHER=7",
         "SLABCORE_HELP=1",
     ];
     assert_eq!(texts.len(), TABLE.len() + 1, "each is tried here");
@@ -45,6 +47,8 @@ fn every_variable_is_taken_over() {
     assert!(engine.huge_pages && engine.harden_freelist && engine.randomise_freelist);
     assert_eq!(engine.decommit, Decommit::Immediate);
     assert_eq!(engine.nodes, 2);
+    let place = slabcore::segment::Place::File("/dev/shm/slabcore-%p");
+    assert_eq!((engine.segment, engine.watcher), (place, 7));
     assert!(settings.help);
 }
 
