@@ -18,7 +18,7 @@ data=$here/../collectors/tests/data
 jobs=${JOBS:-1} runs=${RUNS:-}
 
 targets_all="slabinfo slabtop slabinfo_tool crash_kmem oom_table alias_listing traces
-sections sysfs meminfo filter archive text scaled diff order kernel_log"
+sections sysfs meminfo filter archive text scaled diff order kernel_log segment process"
 
 seconds=60
 if [[ ${1:-} =~ ^[0-9]+$ ]]; then
@@ -57,6 +57,9 @@ seeds() {
     cp "$data"/log/*.txt "$data"/text/oom* "$here"/../slabcore/tests/data/report-*.txt \
         "$out/kernel_log/"
     xz -dc "$data"/log/planted-6.1-console.txt.xz >"$out/kernel_log/planted-6.1-console"
+    printf 'slabcore\1\0\0\0\200\0\0\0\0\0\20\0\0\0\0\0\4\3\2\1\7\0\0\0' >"$out/segment/1"
+    head -c 4096 "$here/Cargo.lock" >"$out/process/1"
+    head -c 600 /dev/zero >"$out/process/2"
     small_seeds "$out"
     tree_seeds "$out"
     diff_seeds "$out"

@@ -6,6 +6,7 @@
 
 mod check;
 mod memory;
+mod process;
 mod targets;
 
 use std::sync::OnceLock;

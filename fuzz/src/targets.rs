@@ -37,6 +37,8 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("diff", diff),
     ("order", order_params),
     ("kernel_log", kernel_log_text),
+    ("segment", crate::process::segment),
+    ("process", crate::process::process),
 ];
 
 fn path() -> &'static Path {

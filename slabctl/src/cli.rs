@@ -10,7 +10,7 @@ mod top;
 pub(crate) use bench::{Bench, BenchAction};
 pub(crate) use change::{Capture, Shrink, Tune, Validate};
 pub(crate) use inspect::{Advise, Check, Diff, Dump, Explain, Section, Show, Sites, SitesBy};
-pub(crate) use load::Stat;
+pub(crate) use load::{Run, Stat};
 pub(crate) use report::{Report, Select};
 pub(crate) use top::Top;
 
@@ -86,6 +86,12 @@ pub(crate) struct Global {
     /// Look into a running process on slabcore's engine; slabctl ps lists them.
     #[arg(long, global = true, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["from", "root", "demo"])]
     pub(crate) pid: Option<u32>,
+    /// Look into the core file of a process on slabcore's engine.
+    #[arg(long, global = true, value_name = "FILE", conflicts_with_all = ["from", "root", "demo", "pid"])]
+    pub(crate) core: Option<PathBuf>,
+    /// The program of the core, where it is not at its old path.
+    #[arg(long, global = true, value_name = "FILE", requires = "core")]
+    pub(crate) exe: Option<PathBuf>,
     /// Form of the output.
     #[arg(short = 'o', long = "output", global = true, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub(crate) format: Format,
@@ -210,6 +216,8 @@ pub(crate) enum Command {
     Validate(Validate),
     /// Find the slab reports in a kernel log and say what they mean.
     Explain(Explain),
+    /// Run a program on slabcore, and tell at its end what its heap is like.
+    Run(Run),
     /// The processes on slabcore's engine that you may look into.
     #[command(after_help = "\
 Examples:

@@ -7,9 +7,9 @@ use collectors::Error;
 use collectors::model::{Cache, Snapshot, Warning, WarningCode};
 use collectors::source::demo::{DemoSource, Policy};
 use collectors::source::kernel::KernelSource;
-use collectors::source::process::{self, ProcessSource, SegmentSource};
+use collectors::source::process::{self, CoreSource, ProcessSource, SegmentSource};
 use collectors::source::tree::DirTree;
-use collectors::source::{Demand, Source, capture};
+use collectors::source::{Demand, Engines, Source, capture};
 
 use crate::cli::{DemoPolicy, Global};
 use crate::fail::{Failure, Status};
@@ -27,7 +27,26 @@ pub(crate) fn source(global: &Global) -> Result<Box<dyn Source>, Failure> {
     if let Some(pid) = global.pid {
         return Ok(Box::new(ProcessSource::open(pid).map_err(with_hints)?));
     }
+    if let Some(path) = &global.core {
+        return Ok(Box::new(CoreSource::open(path, global.exe.as_deref())?));
+    }
     at(global.from.as_deref(), global.root.as_deref())
+}
+
+/// Whether the options name an engine of slabcore.
+pub(crate) fn has_engine(global: &Global) -> bool {
+    global.demo.is_some() || global.pid.is_some() || global.core.is_some()
+}
+
+/// The engine that the options name.
+pub(crate) fn engine(global: &Global) -> Result<Box<dyn Engines>, Failure> {
+    if let Some(pid) = global.pid {
+        return Ok(Box::new(ProcessSource::open(pid).map_err(with_hints)?));
+    }
+    if let Some(path) = &global.core {
+        return Ok(Box::new(CoreSource::open(path, global.exe.as_deref())?));
+    }
+    Ok(Box::new(demo(global, global.demo.flatten())?))
 }
 
 /// The built-in engine under its load; says that it is no machine.
@@ -47,11 +66,13 @@ pub(crate) fn demo(global: &Global, policy: Option<DemoPolicy>) -> Result<DemoSo
 
 /// Refuses `--demo` where it means nothing, and so a process.
 pub(crate) fn no_demo(global: &Global, why: &str) -> Result<(), Failure> {
-    match (global.demo, global.pid) {
-        (Some(_), _) => Err(Failure::usage(why)),
-        (None, Some(_)) => Err(Failure::usage(why.replace("--demo", "--pid"))),
-        (None, None) => Ok(()),
-    }
+    let name = match (global.demo, global.pid, &global.core) {
+        (Some(_), ..) => "--demo",
+        (_, Some(_), _) => "--pid",
+        (.., Some(_)) => "--core",
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(why.replace("--demo", name)))
 }
 
 /// The source at a path, below another root, or the running kernel.

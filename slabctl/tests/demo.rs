@@ -208,7 +208,7 @@ fn where_the_engine_means_nothing_it_is_refused() {
         (&["capture", "x.tar"], "no files to save"),
         (&["diff", "slabinfo/three-rows.txt"], "give --interval"),
         (&["validate", "-o", "jsonl"], "use --json"),
-        (&["validate", "dentry"], "checks all caches"),
+        (&["validate", "dentry"], "check all caches"),
     ] {
         let message = error(&[args, &["--demo"]].concat(), 2);
         assert!(message.contains(part), "{message}");

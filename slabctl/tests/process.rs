@@ -10,6 +10,7 @@ mod check;
 
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::target::{self, Target};
@@ -188,6 +189,7 @@ fn a_file_outlives_its_process_and_says_how_it_ended() {
         assert_eq!(dead["nodes"], Value::Array(Vec::new()));
         assert_eq!(dead["occupancy"], Value::Null);
     }
+    fs::remove_file(path).unwrap();
     // Who comes to a normal end publishes once more.
     let (option, path) = place("normal");
     let target = Target::start(&[&option, "objects=4000"]);
@@ -271,5 +273,173 @@ fn without_permission_the_published_sums_remain_or_it_is_said() {
         "{}",
         run.stderr
     );
+    target.end();
+}
+
+#[test]
+fn a_process_is_validated_from_outside_and_when_asked_checks_itself() {
+    let busy = Target::start(&["busy=1", "debug=FZPU,target-0"]);
+    let pid = busy.pid();
+    for more in [&[][..], &["--ask"]] {
+        let args = [&["validate", "--json", "--pid", &pid], more].concat();
+        let verdict = valid("validate", &stdout(&args));
+        assert_eq!(
+            (&verdict["clean"], &verdict["passes"]),
+            (&true.into(), &1.into())
+        );
+        assert!(verdict["slabs"].as_u64().unwrap() > 40, "{verdict}");
+        let caches = verdict["caches"].as_u64().unwrap();
+        assert_eq!(caches, 4, "{verdict}");
+    }
+    busy.end();
+    // Who waits for its input does not look.
+    let idle = Target::start(&[]);
+    let start = Instant::now();
+    let silent = run(&["validate", "--ask", "--pid", &idle.pid()]);
+    check_error(&silent, 1);
+    assert!(
+        silent.stderr.contains("not acknowledged within 2 s"),
+        "{}",
+        silent.stderr
+    );
+    assert!(start.elapsed() < Duration::from_secs(6));
+    let outside = stdout(&["validate", "--pid", &idle.pid()]);
+    assert!(outside.contains("checked, once: no findings"), "{outside}");
+    check_error(&run(&["validate", "--ask"]), 2);
+    idle.end();
+}
+
+#[test]
+fn slabs_and_objects_of_a_process_are_shown() {
+    let target = Target::start(&["objects=100", "debug=FZPU"]);
+    let pid = target.pid();
+    let map = stdout(&["dump", "target-1", "--pid", &pid]);
+    assert!(
+        map.contains("target-1: debug FZPU, object 64, slot 160, 25 in a slab"),
+        "{map}"
+    );
+    assert!(map.contains("4 slabs: 100 allocated"), "{map}");
+    assert!(map.contains(&"#".repeat(25)), "{map}");
+    let dump = valid(
+        "dump",
+        &stdout(&["dump", "target-1", "--json", "--pid", &pid]),
+    );
+    assert_eq!(dump["source"]["kind"], "process");
+    let one = stdout(&["dump", "target-1", "--object", "1:3", "--pid", &pid]);
+    for part in [
+        "allocated",
+        "by thread",
+        "left red zone",
+        "object",
+        "padding",
+    ] {
+        assert!(one.contains(part), "{part}: {one}");
+    }
+    assert!(one.contains("support::target::fill+0x"), "named: {one}");
+    check_error(&run(&["dump", "nothing", "--pid", &pid]), 4);
+    target.end();
+}
+
+#[test]
+fn who_holds_what_is_told_by_stack() {
+    let target = Target::start(&["objects=90", "threads=3", "debug=U,target-2"]);
+    let pid = target.pid();
+    let sites = valid(
+        "sites",
+        &stdout(&["sites", "--by", "stack", "--json", "--pid", &pid]),
+    );
+    let caches = sites["caches"].as_array().unwrap();
+    assert_eq!((caches.len(), &caches[0]["name"]), (1, &"target-2".into()));
+    let all = caches[0]["sites"].as_array().unwrap();
+    let count = |of: &Value| of["count"].as_u64().unwrap();
+    assert_eq!(all.iter().map(count).sum::<u64>(), 90);
+    assert!(
+        all.len() >= 2,
+        "the main thread and others come another way: {all:?}"
+    );
+    for site in all {
+        assert_eq!(site["age_unit"], "ms");
+        assert!(site["age_max"].as_u64().unwrap() < 600_000, "{site}");
+        let stack = site["stack"].as_array().unwrap();
+        let named = |of: &Value| of.as_str().unwrap().contains("support::target::fill+0x");
+        assert!(stack.iter().any(named), "{stack:?}");
+    }
+    let text = stdout(&["sites", "target-2", "--pid", &pid]);
+    assert!(
+        text.contains("support::target::fill+0x") && text.contains(" ms"),
+        "{text}"
+    );
+    let none = run(&["sites", "target-1", "--pid", &pid]);
+    assert_eq!(none.stdout, "");
+    assert!(none.stderr.contains("SLABCORE_DEBUG=U"), "{}", none.stderr);
+    target.end();
+}
+
+#[test]
+fn a_core_tells_what_the_process_told() {
+    let target = Target::start(&["objects=1000", "threads=2", "debug=FZPU,target-2"]);
+    let pid = target.pid();
+    let dir = tempfile::tempdir().unwrap();
+    let prefix = dir.path().join("core");
+    let mut gcore = Command::new("gcore");
+    gcore.arg("-o").arg(&prefix).arg(&pid);
+    if !gcore.output().is_ok_and(|of| of.status.success()) {
+        support::skip("needs gcore");
+        return;
+    }
+    let core = format!("{}.{pid}", prefix.display());
+    let live = json(&["--pid", &pid]);
+    let live_map = stdout(&["dump", "--pid", &pid]);
+    let live_sites = stdout(&["sites", "--by", "stack", "--csv", "--pid", &pid]);
+    target.end();
+    let dead = json(&["--core", &core]);
+    assert_eq!(live["caches"], dead["caches"]);
+    assert_eq!(live["totals"], dead["totals"]);
+    assert_eq!(stdout(&["dump", "--core", &core]), live_map);
+    let sites = stdout(&["sites", "--by", "stack", "--csv", "--core", &core]);
+    // But for the ages.
+    let counts = |text: &str| -> Vec<String> {
+        let fields = text
+            .lines()
+            .map(|line| line.split(',').take(4).collect::<Vec<_>>().join(","));
+        fields.collect()
+    };
+    assert_eq!(counts(&sites), counts(&live_sites));
+    let verdict = stdout(&["validate", "--core", &core]);
+    assert!(verdict.contains("no findings"), "{verdict}");
+    // Cut anywhere it is a line, or what is there.
+    let whole = fs::read(&core).unwrap();
+    for part in [0, 10, 64, 5000, whole.len() / 2] {
+        fs::write(&core, &whole[..part]).unwrap();
+        let run = run(&["report", "--core", &core]);
+        if run.code != Some(0) {
+            check_error(&run, 1);
+        }
+    }
+    let other = run(&["report", "--core", env!("CARGO_BIN_EXE_slabctl")]);
+    check_error(&other, 1);
+    assert!(other.stderr.contains("no core"), "{}", other.stderr);
+}
+
+#[test]
+fn what_keeps_sparse_slabs_alive_is_told() {
+    let target = Target::start(&["caches=1", "sparse=1", "debug=U,sparse"]);
+    let pid = target.pid();
+    let args = [
+        "sites", "--pinned", "--by", "stack", "--json", "--pid", &pid,
+    ];
+    let sites = valid("sites", &stdout(&args));
+    let [site] = &sites["caches"][0]["sites"].as_array().unwrap()[..] else {
+        panic!("{sites}");
+    };
+    let number = |name: &str| site[name].as_u64().unwrap();
+    assert!(number("pinned_objects") > 10, "{site}");
+    assert!(
+        number("pinned_bytes") > 4096 && number("pinned_slabs") > 1,
+        "{site}"
+    );
+    let stack = site["stack"].to_string();
+    assert!(stack.contains("support::target::pinning+0x"), "{stack}");
+    check_error(&run(&["sites", "--pinned"]), 2);
     target.end();
 }

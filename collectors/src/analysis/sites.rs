@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::model::{Cache, CallSite, Flag, OriginKind, SiteKind, Snapshot};
+use crate::model::{AgeUnit, Cache, CallSite, Flag, OriginKind, Pinned, SiteKind, Snapshot};
 use crate::source::doctor::boot_words;
 use crate::units::{Scale, size};
 
@@ -37,8 +37,12 @@ pub struct Group {
     pub bytes: Option<u64>,
     /// Bytes lost to size-class rounding.
     pub waste: Option<u64>,
-    /// Age in jiffies: smallest, mean over the objects, largest.
+    /// Age: smallest, mean over the objects, largest.
     pub age: Option<(u64, u64, u64)>,
+    /// Unit of the age.
+    pub age_unit: AgeUnit,
+    /// What it keeps alive, where that was looked at.
+    pub pinned: Option<Pinned>,
     /// Smallest and largest process id.
     pub pids: Option<(i64, i64)>,
     /// Processors, sorted.
@@ -56,7 +60,14 @@ impl Group {
             self.bytes.map(|b| size(b, scale)),
             waste.map(|w| format!("waste {}", size(w, scale))),
             self.age
-                .map(|(min, mean, max)| format!("age {min}/{mean}/{max} jiffies")),
+                .map(|(min, mean, max)| format!("age {min}/{mean}/{max} {}", self.age_unit.name())),
+            self.pinned.filter(|of| of.slabs > 0).map(|of| {
+                let bytes = size(of.bytes, scale);
+                format!(
+                    "pins {bytes} in {} sparse slabs by {} objects",
+                    of.slabs, of.objects
+                )
+            }),
             self.pids.map(|(low, high)| {
                 if low == high {
                     format!("pid {low}")
@@ -145,10 +156,30 @@ fn merged((symbol, stack): Key<'_>, sites: &[&CallSite], slot: Option<u64>) -> G
         bytes: slot.and_then(|slot| slot.checked_mul(count)),
         waste: (!waste.is_empty()).then(|| sum(waste.iter().copied())),
         age: age(sites),
+        pinned: pinned(sites),
+        age_unit: sites.first().map_or(AgeUnit::Jiffies, |site| site.age_unit),
         pids: pids.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))),
         cpus: sorted(cpus),
         nodes: sorted(nodes),
     }
+}
+
+/// Two stacks may have objects in one slab, which then counts for each.
+fn pinned(sites: &[&CallSite]) -> Option<Pinned> {
+    let all = sites.iter().filter_map(|site| site.pinned);
+    all.reduce(|a, b| Pinned {
+        objects: a.objects.saturating_add(b.objects),
+        slabs: a.slabs.saturating_add(b.slabs),
+        bytes: a.bytes.saturating_add(b.bytes),
+    })
+}
+
+/// The groups that keep sparse slabs alive, those that pin most bytes first.
+pub fn pinning(mut groups: Vec<Group>) -> Vec<Group> {
+    let bytes = |group: &Group| group.pinned.map_or(0, |of| of.bytes);
+    groups.retain(|group| bytes(group) > 0);
+    groups.sort_by_key(|group| Reverse(bytes(group)));
+    groups
 }
 
 fn sum(values: impl Iterator<Item = u64>) -> u64 {
@@ -248,6 +279,11 @@ pub fn why_none(snapshot: &Snapshot, caches: &[&Cache], name: Option<&str>) -> V
             OriginKind::Kernel => "call sites are recorded, but could not be read: that needs root, and debugfs on /sys/kernel/debug".to_owned(),
             _ => "call sites are recorded, but not in this source: slabctl capture --traces saves them".to_owned(),
         }];
+    }
+    if snapshot.origin.kind == OriginKind::Process {
+        return vec![
+            "no call sites: a process keeps them in caches that it debugs with U (SLABCORE_DEBUG=U, or EngineConfig::debug)".to_owned(),
+        ];
     }
     if snapshot.origin.kind == OriginKind::Demo {
         return vec![

@@ -29,7 +29,7 @@ pub use ids::{Bytes, CacheId, CpuId, NodeId, Objects, Slabs};
 pub use layer::{Layer, LayerSet};
 pub use parts::{CpuPart, NodePart, Occupancy};
 pub use quantity::{Quantity, QuantitySet, Unit};
-pub use sites::{CallSite, SiteKind};
+pub use sites::{AgeUnit, CallSite, Pinned, SiteKind};
 pub use snapshot::{Carried, LayerReport, Origin, OriginKind, Snapshot};
 pub use system::{Allocator, Era, FreeBlocks, MemInfo, Pressure, Stall, System};
 pub use warning::{Warning, WarningCode, Warnings};

@@ -11,6 +11,38 @@ pub enum SiteKind {
     Free,
 }
 
+/// What ages are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AgeUnit {
+    /// The kernel's ticks, of which a second has 100 to 1000.
+    #[default]
+    Jiffies,
+    /// Milliseconds.
+    Milliseconds,
+}
+
+impl AgeUnit {
+    /// The word behind a number.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Jiffies => "jiffies",
+            Self::Milliseconds => "ms",
+        }
+    }
+}
+
+/// What the objects of a site keep alive: free memory in sparse slabs, of which at most half
+/// is in use. A slab's free bytes are shared by its live objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pinned {
+    /// Objects of the site in such slabs.
+    pub objects: u64,
+    /// The slabs.
+    pub slabs: u64,
+    /// The site's share of their free bytes.
+    pub bytes: u64,
+}
+
 /// One record of a call-site list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSite {
@@ -23,8 +55,12 @@ pub struct CallSite {
     pub symbol: Option<String>,
     /// Bytes lost to size-class rounding: all objects together, and each one.
     pub waste: Option<(u64, u64)>,
-    /// Age in jiffies: smallest, mean, largest; the same three times when one was printed.
+    /// Age: smallest, mean, largest; the same three times when one was printed.
     pub age: Option<(u64, u64, u64)>,
+    /// Unit of the age.
+    pub age_unit: AgeUnit,
+    /// What it keeps alive, where that was looked at.
+    pub pinned: Option<Pinned>,
     /// Smallest and largest process id.
     pub pids: Option<(i64, i64)>,
     /// Processors that used the site; empty when the list was not printed.

@@ -7,7 +7,9 @@
 //! at one page. Several samples in one text are all read; it does not subtract.
 
 use super::{clean, rows};
-use crate::model::{CallSite, CpuId, NodeId, Objects, SiteKind, Warning, WarningCode, Warnings};
+use crate::model::{
+    AgeUnit, CallSite, CpuId, NodeId, Objects, SiteKind, Warning, WarningCode, Warnings,
+};
 
 /// Processor and node numbers kept in all: lists such as `0-8191` are short to
 /// write and long to hold.
@@ -94,6 +96,8 @@ impl Reader {
         let cpus = self.list(record.cpus.filter(|_| known), number);
         let nodes = self.list(record.nodes, number);
         self.sites.push(CallSite {
+            age_unit: AgeUnit::Jiffies,
+            pinned: None,
             kind: self.kind,
             count: Objects(record.count),
             symbol: known.then(|| record.symbol.to_owned()),

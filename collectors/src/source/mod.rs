@@ -8,6 +8,7 @@ pub mod demo;
 pub mod detect;
 pub mod doctor;
 mod engine;
+mod inside;
 pub mod kernel;
 pub mod kmsg;
 pub mod logs;
@@ -15,12 +16,16 @@ pub mod machine;
 pub mod packing;
 pub mod process;
 pub mod tree;
+mod verdict;
 pub mod write;
 
 pub use demand::Demand;
+pub use verdict::{Fault, Verdict};
+
+use std::time::Duration;
 
 use crate::error::Error;
-use crate::model::Snapshot;
+use crate::model::{Dump, DumpDemand, Snapshot};
 
 /// Something that can be sampled.
 ///
@@ -41,4 +46,16 @@ pub trait Source {
     fn last_sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
         self.sample(demand)
     }
+}
+
+/// Engines of slabcore that can be looked into.
+pub trait Engines: Source {
+    /// Checks all structures.
+    fn validate(&mut self) -> Result<Verdict, Error>;
+
+    /// Looks into the caches whose names are wanted.
+    fn dump(&mut self, wanted: &dyn Fn(&str) -> bool, demand: DumpDemand) -> Result<Dump, Error>;
+
+    /// Has the process check itself; `None` if it does not answer in time.
+    fn ask(&mut self, wait: Duration) -> Result<Option<Verdict>, Error>;
 }

@@ -77,6 +77,8 @@ Examples:
   slabctl validate dentry filp         have it check these, after a question
   slabctl validate --all --yes --json
   slabctl validate --demo              check the built-in engine while its load runs
+  slabctl validate --pid 4711          check a process's structures from outside
+  slabctl validate --pid 4711 --ask    have the process check itself, bytes of live objects too
 
 The kernel tells what it found only in its log, which is read from the moment
 before each check. It checks caches with debug options (slab_debug=FZPU at
@@ -96,4 +98,8 @@ pub(crate) struct Validate {
     /// Do not ask.
     #[arg(short, long)]
     pub(crate) yes: bool,
+    /// With --pid: the process checks itself, and repairs and reports damage as it is
+    /// configured to; within two seconds, or it is said that it did not.
+    #[arg(long, conflicts_with_all = ["all", "caches"])]
+    pub(crate) ask: bool,
 }

@@ -159,6 +159,8 @@ pub(crate) struct Check {
 Examples:
   slabctl sites kmalloc-64
   slabctl sites kmalloc-64 --by stack -n 5
+  slabctl sites --pid 4711 --by stack          of a process that debugs caches with U
+  slabctl sites --pid 4711 --pinned            what keeps its sparse slabs from being given back
   slabctl sites kmalloc-32 --diff before.tar.zst after.tar.zst
   slabctl sites --diff alloc_calls.1 alloc_calls.2      two copies of the kernel's own file
 
@@ -174,6 +176,10 @@ pub(crate) struct Sites {
     /// Who freed the slots' previous objects, instead of who allocated these.
     #[arg(long)]
     pub(crate) freed: bool,
+    /// Which sites keep sparse slabs alive, and how many free bytes each pins there; of a
+    /// process, --pid or --core.
+    #[arg(long, conflicts_with_all = ["freed", "diff"])]
+    pub(crate) pinned: bool,
     /// What changed between two captures, most growth first.
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "from")]
     pub(crate) diff: Option<Vec<PathBuf>>,
@@ -201,6 +207,7 @@ Examples:
   slabctl dump --demo=hybrid demo_session --slabs 100
   slabctl dump --demo demo_handle --objects    a row an object, with who allocated it
   slabctl dump --demo demo_handle --object 3   one object: stacks, red zones, poison
+  slabctl dump kmalloc-64 --pid 4711           slabs of a running process
 
 A kernel shows no single slabs or objects. Call sites need slab_debug=U at boot;
 reading them, and some attributes, walks lists of the cache.

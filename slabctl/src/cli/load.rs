@@ -38,3 +38,44 @@ pub(crate) struct Stat {
     )]
     pub(crate) command: Vec<std::ffi::OsString>,
 }
+
+/// `slabctl run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  slabctl run -- python3 script.py              on slabcore; slabctl report --pid looks into it
+  slabctl run --report -- ls                    and its caches at the end
+  slabctl run --debug FZPU --validate -- ./test status 3 when something is wrong at the end
+  slabctl run --leaks -- ./server-test          what is allocated at the end, by stack
+
+The program gets slabcore by LD_PRELOAD, and so do its children. What was asked
+for is told when it ends by exit or from main, before it is gone; a program that
+ends by _exit or a signal tells nothing. It goes to standard error, since
+standard output is the program's. The exit status is the program's.")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch on the command line"
+)]
+pub(crate) struct Run {
+    /// Debug caches, as the kernel's slab_debug: FZPU, or FZPU,kmalloc-64.
+    #[arg(long, value_name = "FZPU[,CACHES]")]
+    pub(crate) debug: Option<String>,
+    /// The allocator's design.
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub(crate) policy: Option<super::DemoPolicy>,
+    /// Its caches at its end.
+    #[arg(long)]
+    pub(crate) report: bool,
+    /// Check its heap at its end; status 3 when something is wrong.
+    #[arg(long)]
+    pub(crate) validate: bool,
+    /// What is still allocated at its end, by stack; debugs with U if --debug does not say.
+    #[arg(long)]
+    pub(crate) leaks: bool,
+    /// Keep its last figures in a file on tmpfs for slabctl report --from.
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// The program and its arguments.
+    #[arg(required = true, last = true, value_name = "COMMAND", num_args = 1..)]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}

@@ -31,7 +31,7 @@ pub(crate) fn run(tool: Tool, args: Vec<OsString>) -> anyhow::Result<Status> {
 
 fn run_with(tool: Tool, args: Vec<OsString>, global: Option<&Global>) -> anyhow::Result<Status> {
     let mut open = |path: Option<&Path>| -> anyhow::Result<Box<dyn Source>> {
-        let named = |of: &&Global| of.demo.is_some() || of.pid.is_some();
+        let named = |of: &&Global| open::has_engine(of);
         match global.filter(named).filter(|_| path.is_none()) {
             Some(demo) => Ok(open::source(demo)?),
             None => Ok(open::at(

@@ -1,11 +1,12 @@
-//! `slabctl dump`: looks into caches of a kernel, a saved one, or the built-in engine.
+//! `slabctl dump`: looks into caches of a kernel, a saved one, the built-in engine, or a process.
 
-mod demo;
+mod engine;
 pub(crate) mod kernel;
 
 use super::{Context, shrink};
 use crate::cli;
 use crate::fail::Status;
+use crate::open;
 
 /// Which object is to be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +34,10 @@ pub(crate) fn which(text: &str) -> Result<Which, String> {
 /// Runs the command.
 pub(crate) fn run(context: &Context, args: &cli::Dump) -> anyhow::Result<Status> {
     shrink::no_lines(context, "dump")?;
-    match context.global.demo {
-        Some(policy) => demo::run(context, args, policy),
-        None => kernel::run(context, args),
+    if open::has_engine(&context.global) {
+        engine::run(context, args)
+    } else {
+        kernel::run(context, args)
     }
 }
 

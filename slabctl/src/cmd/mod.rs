@@ -14,6 +14,7 @@ pub(crate) mod explain;
 pub(crate) mod man;
 pub(crate) mod ps;
 pub(crate) mod report;
+pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod select;
 pub(crate) mod show;
@@ -75,6 +76,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Status> {
         Some(Command::Dump(args)) => dump::run(&context, &args),
         Some(Command::Validate(args)) => validate::run(&context, &args),
         Some(Command::Explain(args)) => explain::run(&context, &args),
+        Some(Command::Run(args)) => run::run(&context, &args),
         Some(Command::Ps) => ps::run(&context),
         Some(Command::Doctor) => doctor::run(&context),
         Some(Command::Schema { name }) => schema(name.as_deref()),

@@ -14,7 +14,11 @@ use crate::output::{json, json_ps};
 /// Runs the command.
 pub(crate) fn run(context: &Context) -> anyhow::Result<Status> {
     let global = &context.global;
-    if global.from.is_some() || global.root.is_some() || global.demo.is_some() {
+    if global.from.is_some()
+        || global.root.is_some()
+        || global.demo.is_some()
+        || global.core.is_some()
+    {
         let error = "ps lists this machine's processes; --from, --root and --demo are none";
         return Err(Failure::usage(error).into());
     }

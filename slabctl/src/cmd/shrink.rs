@@ -79,9 +79,10 @@ pub(super) fn no_lines(context: &Context, command: &str) -> Result<(), Failure> 
 /// The machine's caches; a saved file and the demonstration have none to write to.
 pub(super) fn live(context: &Context, command: &str) -> Result<Control, Failure> {
     let global = &context.global;
-    if global.from.is_some() || global.demo.is_some() || global.pid.is_some() {
-        let error =
-            format!("{command} changes a running kernel; --from, --demo and --pid are none");
+    if global.from.is_some() || open::has_engine(global) {
+        let error = format!(
+            "{command} changes a running kernel; --from, --demo, --pid and --core are none"
+        );
         return Err(Failure::usage(error));
     }
     let root = global.root.as_deref().unwrap_or("/".as_ref());

@@ -31,6 +31,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     if context.global.format() == Format::Jsonl {
         return Err(Failure::usage("sites has no json lines; use --json").into());
     }
+    if args.pinned && context.global.pid.is_none() && context.global.core.is_none() {
+        let error = "sites --pinned looks into slabs of a process: give --pid or --core";
+        return Err(Failure::usage(error).into());
+    }
     let kind = if args.freed {
         SiteKind::Free
     } else {
@@ -93,10 +97,31 @@ fn present(
     let mut list = Vec::new();
     for cache in caches {
         let groups = sites::group(cache, kind, by(args));
+        let groups = if args.pinned {
+            sites::pinning(groups)
+        } else {
+            groups
+        };
         let groups = groups.into_iter().map(unchanged).collect();
         list.extend(listed(cache, groups, args.top));
     }
     Ok((snapshot, list))
+}
+
+/// Who holds what, of a snapshot that a command took on its way.
+pub(crate) fn held(
+    snapshot: &Snapshot,
+    scale: collectors::units::Scale,
+    out: &mut impl std::io::Write,
+) -> std::io::Result<()> {
+    let caches = snapshot.caches.iter();
+    let list: Vec<CacheSites> = caches
+        .filter_map(|cache| {
+            let groups = sites::group(cache, SiteKind::Alloc, By::Stack);
+            listed(cache, groups.into_iter().map(unchanged).collect(), None)
+        })
+        .collect();
+    lines::pages(&list, false, scale, out)
 }
 
 pub(super) fn unchanged(group: Group) -> GroupChange {

@@ -4,7 +4,7 @@
 //! the source counts events, so many of them happened; elsewhere what can be
 //! told is what is left when the command has ended, and the highest figures.
 
-mod load;
+pub(crate) mod load;
 mod table;
 
 use std::fs::OpenOptions;

@@ -1,18 +1,20 @@
-//! `slabctl validate`: has the kernel check caches, or checks the built-in engine.
+//! `slabctl validate`: has the kernel check caches, or checks an engine: the built-in one, or
+//! that of a process.
 //!
 //! What both have in common: a finding as a line, as a row, as JSON.
 
-mod demo;
+pub(crate) mod engine;
 pub(crate) mod kernel;
 mod page;
 pub(crate) mod plan;
 
 use collectors::analysis::validate::Fault;
-use collectors::source::demo::Fault as EngineFault;
+use collectors::source::Fault as EngineFault;
 
 use super::{Context, shrink};
 use crate::cli::Validate as Args;
 use crate::fail::{Failure, Status};
+use crate::open;
 use crate::output::table::{Cell, Head, Table};
 
 /// A finding of either source.
@@ -33,7 +35,7 @@ impl<'a> Row<'a> {
             cache: &fault.cache,
             node: Some(fault.node),
             slab: fault.slab,
-            code: fault.code,
+            code: &fault.code,
             message: &fault.message,
             fault: None,
         }
@@ -54,11 +56,15 @@ impl<'a> Row<'a> {
 /// Runs the command.
 pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     shrink::no_lines(context, "validate")?;
-    if let Some(policy) = context.global.demo {
+    if open::has_engine(&context.global) {
         if !args.caches.is_empty() {
-            return Err(Failure::usage("validate --demo checks all caches: name none").into());
+            let error = "validate --demo and --pid check all caches: name none";
+            return Err(Failure::usage(error).into());
         }
-        return demo::run(context, policy);
+        return engine::run(context, args.ask);
+    }
+    if args.ask {
+        return Err(Failure::usage("--ask goes with --pid").into());
     }
     if context.global.from.is_some() {
         let error = "validate: a saved file cannot be checked, only a running kernel";

@@ -54,6 +54,8 @@ fn with(mut cache: Cache, flags: &[Flag]) -> Cache {
 /// A call site of the kind that alloc_traces prints.
 fn site(kind: SiteKind, count: u64, symbol: Option<&str>) -> CallSite {
     CallSite {
+        age_unit: collectors::model::AgeUnit::Jiffies,
+        pinned: None,
         kind,
         count: Objects(count),
         symbol: symbol.map(str::to_owned),

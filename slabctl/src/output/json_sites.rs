@@ -46,7 +46,7 @@ struct CacheOut<'a> {
     /// The sites, most objects or most growth first.
     sites: Vec<SiteOut<'a>>,
     /// How many more there are.
-    more_sites: usize,
+    more_sites: u64,
 }
 
 /// One site, or one stack.
@@ -68,12 +68,21 @@ pub(super) struct SiteOut<'a> {
     bytes: Option<u64>,
     /// Bytes lost to size-class rounding; null when not recorded.
     waste_bytes: Option<u64>,
-    /// Youngest, in jiffies; null when not recorded.
+    /// Unit of the ages: the kernel's jiffies, or milliseconds.
+    #[schemars(extend("enum" = ["jiffies", "ms"]))]
+    age_unit: &'static str,
+    /// Youngest; null when not recorded.
     age_min: Option<u64>,
-    /// Mean over the objects, in jiffies.
+    /// Mean over the objects.
     age_mean: Option<u64>,
-    /// Oldest, in jiffies.
+    /// Oldest.
     age_max: Option<u64>,
+    /// Free bytes of sparse slabs that its objects keep alive; null when not looked at.
+    pinned_bytes: Option<u64>,
+    /// Those slabs; null when not looked at.
+    pinned_slabs: Option<u64>,
+    /// Its objects there; null when not looked at.
+    pinned_objects: Option<u64>,
     /// Smallest process id; null when not recorded.
     pid_min: Option<i64>,
     /// Largest process id.
@@ -96,9 +105,13 @@ impl<'a> SiteOut<'a> {
             delta: i64::try_from(change.delta).ok().filter(|_| differs),
             bytes: group.bytes,
             waste_bytes: group.waste,
+            age_unit: group.age_unit.name(),
             age_min: group.age.map(|age| age.0),
             age_mean: group.age.map(|age| age.1),
             age_max: group.age.map(|age| age.2),
+            pinned_bytes: group.pinned.map(|of| of.bytes),
+            pinned_slabs: group.pinned.map(|of| of.slabs),
+            pinned_objects: group.pinned.map(|of| of.objects),
             pid_min: group.pids.map(|pids| pids.0),
             pid_max: group.pids.map(|pids| pids.1),
             cpus: &group.cpus,
@@ -123,7 +136,7 @@ pub(crate) fn document<'a>(
             .iter()
             .map(|group| SiteOut::of(group, differs))
             .collect(),
-        more_sites: cache.cut,
+        more_sites: cache.cut as u64,
     };
     Document {
         schema: "slabctl.sites/1",

@@ -1,12 +1,12 @@
 //! The document `slabctl.validate/1`: what is wrong in an engine's structures or
 //! in a kernel's caches.
 //!
-//! Source of truth: a `Verdict` of `collectors::source::demo`, or what came of
+//! Source of truth: a `Verdict` of `collectors::source`, or what came of
 //! the kernel's own checks.
 
 use collectors::analysis::validate::Verdict as CacheVerdict;
 use collectors::model::Snapshot;
-use collectors::source::demo::Verdict;
+use collectors::source::Verdict;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -263,7 +263,7 @@ fn empty(snapshot: &Snapshot) -> Validation<'_> {
 mod tests {
     use super::*;
     use crate::output::{check, samples, schema};
-    use collectors::source::demo::Fault;
+    use collectors::source::Fault;
 
     #[test]
     fn findings_follow_the_schema() {
@@ -271,7 +271,7 @@ mod tests {
             cache: "demo_leak".into(),
             node: 1,
             slab,
-            code: "cycle",
+            code: "cycle".into(),
             message: "object 7 is free twice".into(),
         };
         let verdict = Verdict {

@@ -1,7 +1,7 @@
 //! A program on slabcore's engine, to be looked into from outside by the tests.
 //!
 //! It is the test's own program, started again with the variable [`OPTIONS`]: `caches=N objects=N
-//! size=BYTES threads=N debug=FLAGS segment=PLACE`. It makes caches, fills them from several threads, says
+//! size=BYTES threads=N debug=FLAGS segment=PLACE busy=1 sparse=1`. It makes caches, fills them from several threads, says
 //! `ready`, and goes on until its input ends. A line `more N` allocates N more objects of each cache and
 //! answers `done`.
 
@@ -12,7 +12,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use slabcore::segment::Place;
-use slabcore::{Cache, CacheBuilder, Engine, EngineConfig};
+use slabcore::{Cache, CacheBuilder, Engine, EngineConfig, TypedCache};
 
 /// Names the variable.
 pub const OPTIONS: &str = "SLABCTL_TEST_TARGET";
@@ -35,6 +35,34 @@ fn fill(caches: &[Cache], objects: usize) {
             // Kept for ever.
             let _ = std::hint::black_box(cache.alloc());
         }
+    }
+}
+
+/// Leaves one object of every tenth in a cache of its own, by another function than the rest.
+fn sparse(engine: &Engine) -> Result<(), Box<dyn std::error::Error>> {
+    let cache = &*Box::leak(Box::new(TypedCache::<[u64; 8]>::new(engine, "sparse")?));
+    let mut rest = Vec::new();
+    for n in 0..1000 {
+        if n % 10 == 0 {
+            std::mem::forget(pinning(cache));
+        } else {
+            rest.push(cache.insert([n; 8]));
+        }
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn pinning(cache: &'static TypedCache<[u64; 8]>) -> Option<slabcore::Slabbed<'static, [u64; 8]>> {
+    std::hint::black_box(cache.insert([7; 8]).ok())
+}
+
+/// Allocates and frees without end, in a cache of its own.
+fn churn(engine: &Engine, stop: &AtomicBool) {
+    let cache = TypedCache::<[u64; 20]>::new(engine, "churn").unwrap();
+    while !stop.load(Ordering::Relaxed) {
+        let all: Vec<_> = (0..500).map(|n| cache.insert([n; 20]).unwrap()).collect();
+        std::hint::black_box(&all);
     }
 }
 
@@ -71,6 +99,12 @@ fn target() -> Result<(), Box<dyn std::error::Error>> {
         }
         fill(&caches, number("objects", 1000) / threads);
         done.wait();
+        if number("sparse", 0) == 1 {
+            std::mem::forget(sparse(&engine));
+        }
+        if number("busy", 0) == 1 {
+            scope.spawn(|| churn(&engine, &stop));
+        }
         println!("ready");
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             if let Some(n) = line.strip_prefix("more ").and_then(|n| n.parse().ok()) {

@@ -5,26 +5,36 @@
 //! The load is held between two bursts while figures are read, so they are all
 //! of one moment and exact. They say nothing about the machine.
 
-mod inside;
-mod verdict;
 mod workload;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use slabcore::debug::depot::Handle;
+use slabcore::debug::operation::now_ns;
+use slabcore::debug::report::Symbolize as _;
+use slabcore::debug::symbols::Symbols;
+use slabcore::dump::{DumpOptions, Next, Visit};
 use slabcore::{Decommit, Engine, EngineConfig};
 
-use super::{Demand, Source, engine};
+use super::inside::{self, Inside};
+use super::{Demand, Engines, Source, Verdict, engine};
 use crate::error::Error;
 use crate::model::{
-    Dump, DumpDemand, Origin, OriginKind, Snapshot, Warning, WarningCode, Warnings,
+    Dump, DumpDemand, Frame, Origin, OriginKind, Snapshot, Warning, WarningCode, Warnings,
 };
 
 pub use slabcore::Policy;
-pub use verdict::{Fault, Verdict};
 use workload::Control;
+
+/// How often everything is validated.
+const PASSES: u32 = 10;
+/// Time that the load has between two passes.
+const BETWEEN: Duration = Duration::from_millis(10);
 
 /// Bytes that the engine may use.
 const LIMIT: u64 = 64 << 20;
@@ -79,7 +89,16 @@ impl DemoSource {
     /// Checks the engine's structures several times while the load runs without pauses.
     pub fn validate(&self) -> Verdict {
         self.control.hurry(true);
-        let verdict = verdict::look(&self.engine);
+        let names = self.engine.snapshot().caches;
+        let names = names.into_iter().map(|c| (c.id, c.name)).collect();
+        let mut verdict = Verdict::of(&names);
+        for _ in 0..PASSES {
+            let found = self.engine.validate();
+            verdict.passes += 1;
+            verdict.slabs = found.slabs;
+            verdict.add(&found, &names);
+            thread::sleep(BETWEEN);
+        }
         self.control.hurry(false);
         verdict
     }
@@ -87,7 +106,53 @@ impl DemoSource {
     /// Looks into the caches whose names are wanted, between two bursts of the load.
     pub fn dump(&self, wanted: &dyn Fn(&str) -> bool, demand: DumpDemand) -> Dump {
         let _held = self.control.hold();
-        inside::look(&self.engine, wanted, demand)
+        match inside::look(&self.engine, wanted, demand) {
+            Ok(dump) => dump,
+        }
+    }
+}
+
+impl Engines for DemoSource {
+    fn validate(&mut self) -> Result<Verdict, Error> {
+        Ok(Self::validate(self))
+    }
+
+    fn dump(&mut self, wanted: &dyn Fn(&str) -> bool, demand: DumpDemand) -> Result<Dump, Error> {
+        Ok(Self::dump(self, wanted, demand))
+    }
+
+    fn ask(&mut self, _: Duration) -> Result<Option<Verdict>, Error> {
+        Ok(Some(Self::validate(self)))
+    }
+}
+
+impl Inside for Engine {
+    type Error = Infallible;
+
+    fn dump(
+        &self,
+        options: DumpOptions,
+        visit: &mut dyn FnMut(usize, Visit<'_>) -> Next,
+    ) -> Result<(), Infallible> {
+        Self::dump(self, options, &mut |seen| visit(0, seen));
+        Ok(())
+    }
+
+    fn stack(&self, _: usize, stack: Handle) -> Option<Vec<u64>> {
+        Some(Self::stack(self, stack)?.as_slice().to_vec())
+    }
+
+    fn frame(&self, address: u64) -> Frame {
+        let mut symbol = String::new();
+        let named = Symbols.write_symbol(address, &mut symbol).is_ok();
+        Frame {
+            address,
+            symbol: Some(symbol).filter(|name| named && !name.starts_with("0x")),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        now_ns()
     }
 }
 

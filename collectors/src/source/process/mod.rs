@@ -4,21 +4,33 @@
 //! private memory while it runs; where that is not allowed, the figures that it published in
 //! its segment are shown, with their age.
 
+mod core_file;
 mod list;
+mod looks;
+mod mailbox;
 mod segment;
+mod sites;
+mod symbols;
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use slabcore::inspect::{self, Inspector, Process, Refusal};
 use slabcore::segment::Segment;
 
 use super::engine::{self, Depth};
-use super::{Demand, Source};
+use super::{Demand, Engines, Source, Verdict};
 use crate::error::Error;
-use crate::model::{Origin, OriginKind, Snapshot, Warning, WarningCode, Warnings};
+use crate::model::{
+    Dump, DumpDemand, Origin, OriginKind, Snapshot, Warning, WarningCode, Warnings,
+};
 
+use looks::Looks;
+use symbols::Symbols;
+
+pub use core_file::CoreSource;
 pub use list::{Listed, Listing, list};
 pub use segment::{SegmentSource, is_segment};
 
@@ -29,8 +41,9 @@ pub struct ProcessSource {
     program: String,
     start: u64,
     segment: Segment,
-    /// `None`: the memory may not be read, for this reason.
+    /// Or why the memory may not be read.
     inspector: Result<Inspector<Process>, String>,
+    symbols: Symbols,
 }
 
 impl ProcessSource {
@@ -55,6 +68,7 @@ impl ProcessSource {
             start,
             segment,
             inspector,
+            symbols: Symbols::of_process(pid),
         })
     }
 
@@ -73,7 +87,22 @@ impl ProcessSource {
         }
     }
 
-    fn whole(&self, inspector: &Inspector<Process>) -> Result<Snapshot, Error> {
+    /// What needs the memory.
+    fn inspect<R>(
+        &self,
+        look: impl FnOnce(&Inspector<Process>) -> Result<R, Refusal>,
+    ) -> Result<R, Error> {
+        self.check()?;
+        let inspector = self.inspector.as_ref().map_err(|why| Error::Unavailable {
+            what: format!("the memory of process {}", self.pid),
+            why: why.clone(),
+        })?;
+        let seen = look(inspector);
+        self.check()?;
+        seen.map_err(|why| refused(self.pid, &why))
+    }
+
+    fn whole(&self, inspector: &Inspector<Process>, demand: &Demand) -> Result<Snapshot, Error> {
         let engines = inspector.snapshot();
         // Of a process that ended meanwhile nothing is believed.
         self.check()?;
@@ -84,13 +113,21 @@ impl ProcessSource {
             warnings.push(Warning::new(WarningCode::Note, says));
         }
         let engine = self.segment.identity.engine.clone();
-        Ok(engine::snapshot(
-            &engines,
-            Depth::Whole,
-            engine,
-            self.origin(),
-            warnings,
-        ))
+        let mut snapshot =
+            engine::snapshot(&engines, Depth::Whole, engine, self.origin(), warnings);
+        if demand.sites {
+            let looks = Looks::new(inspector, &self.symbols, monotonic());
+            let wanted = |name: &str| {
+                demand
+                    .only
+                    .as_ref()
+                    .is_none_or(|only| only.iter().any(|of| of == name))
+            };
+            let sites = looks.and_then(|looks| sites::read(&looks, &wanted));
+            let sites = sites.map_err(|why| refused(self.pid, &why))?;
+            looks::put_sites(&mut snapshot, &engines, sites);
+        }
+        Ok(snapshot)
     }
 
     fn sums(&mut self, why: &str) -> Result<Snapshot, Error> {
@@ -109,6 +146,17 @@ impl ProcessSource {
         segment::note_age(&self.segment, Some(monotonic()), &mut warnings);
         Ok(segment::snapshot(&self.segment, self.origin(), warnings))
     }
+}
+
+/// Whether a process has come to its end and waits for its watcher (`EngineConfig::watcher`).
+pub fn is_waiting(pid: u32) -> bool {
+    inspect::is_waiting(pid)
+}
+
+/// Lets such a process end.
+pub fn let_go(pid: u32) {
+    // One that is gone meanwhile needs no word.
+    let _ = inspect::let_go(pid, Duration::from_secs(1));
 }
 
 /// Nanoseconds of the clock that segments have their times from.
@@ -164,15 +212,36 @@ impl Source for ProcessSource {
         true
     }
 
-    /// Everything is read whatever `demand` asks for: it is a few system calls.
-    fn sample(&mut self, _: &Demand) -> Result<Snapshot, Error> {
+    /// All figures are read whatever `demand` asks for: it is a few system calls. Call sites
+    /// are read when they are asked for, since that reads all objects of debug caches.
+    fn sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
         self.check()?;
         match &self.inspector {
-            Ok(inspector) => self.whole(inspector),
+            Ok(inspector) => self.whole(inspector, demand),
             Err(why) => {
                 let why = why.clone();
                 self.sums(&why)
             }
         }
+    }
+}
+
+impl Engines for ProcessSource {
+    /// From outside, while the process runs.
+    fn validate(&mut self) -> Result<Verdict, Error> {
+        self.inspect(looks::validate)
+    }
+
+    /// From outside, while the process runs.
+    fn dump(&mut self, wanted: &dyn Fn(&str) -> bool, demand: DumpDemand) -> Result<Dump, Error> {
+        self.inspect(|inspector| {
+            Looks::new(inspector, &self.symbols, monotonic())?.dump(wanted, demand)
+        })
+    }
+
+    /// Through the mailbox of the process's segment.
+    fn ask(&mut self, wait: Duration) -> Result<Option<Verdict>, Error> {
+        let names = self.inspect(Inspector::names).unwrap_or_default();
+        mailbox::validate(self.pid, &names, wait)
     }
 }

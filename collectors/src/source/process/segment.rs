@@ -73,7 +73,7 @@ impl Source for SegmentSource {
     }
 }
 
-fn taken_at(segment: &Segment) -> Option<Timestamp> {
+pub(super) fn taken_at(segment: &Segment) -> Option<Timestamp> {
     let ns = segment.published.pass_real_ns;
     let time = Timestamp::from_nanosecond(ns.into()).ok();
     time.filter(|_| ns != 0)

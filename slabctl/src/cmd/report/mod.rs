@@ -300,6 +300,17 @@ fn demand(context: &Context, kind: Kind, columns: &[&columns::Column]) -> Demand
     demand
 }
 
+/// The plain table of a snapshot, for a command that reports on its way.
+pub(crate) fn write_plain(
+    context: &Context,
+    snapshot: &Snapshot,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let args = plain();
+    let plan = plan(context, &args)?;
+    show_once(context, &args, &plan, snapshot, false, out)
+}
+
 fn show_once(
     context: &Context,
     args: &Report,

@@ -75,6 +75,7 @@ pub(super) fn table(list: &[CacheSites], differs: bool) -> Table {
         Head::right("Age min").key("age_min"),
         Head::right("Age mean").key("age_mean"),
         Head::right("Age max").key("age_max"),
+        Head::right("Pinned bytes").key("pinned_bytes"),
         Head::right("Stacks"),
         Head::left("Stack"),
     ]);
@@ -106,6 +107,7 @@ fn row(cache: &str, change: &GroupChange, differs: bool) -> Vec<Cell> {
         number(group.age.map(|age| age.0)),
         number(group.age.map(|age| age.1)),
         number(group.age.map(|age| age.2)),
+        number(group.pinned.map(|of| of.bytes)),
         Cell::text(group.stacks.to_string()),
         Cell::text(group.stack.join(" < ")),
     ]);

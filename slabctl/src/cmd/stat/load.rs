@@ -15,8 +15,9 @@ use signal_hook::consts::{SIGINT, SIGQUIT};
 use crate::fail::{Failure, Status};
 
 /// A command that runs.
-pub(super) struct Load {
+pub(crate) struct Load {
     name: String,
+    pid: u32,
     ended: Receiver<std::io::Result<ExitStatus>>,
 }
 
@@ -33,7 +34,15 @@ pub(crate) struct Outcome {
 
 impl Load {
     /// Starts it with this program's standard streams.
-    pub(super) fn start(command: &[OsString]) -> Result<Self, Failure> {
+    pub(crate) fn start(command: &[OsString]) -> Result<Self, Failure> {
+        Self::start_with(command, &[])
+    }
+
+    /// The same with more variables in its environment.
+    pub(crate) fn start_with(
+        command: &[OsString],
+        environment: &[(&str, OsString)],
+    ) -> Result<Self, Failure> {
         let Some((program, args)) = command.split_first() else {
             return Err(Failure::usage("no command was given"));
         };
@@ -44,7 +53,10 @@ impl Load {
                 .map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
         }
         let name = program.to_string_lossy().into_owned();
-        let mut child = Command::new(program).args(args).spawn().map_err(|e| {
+        let mut command = Command::new(program);
+        command.args(args);
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        let mut child = command.spawn().map_err(|e| {
             // As a shell has it.
             let code = if e.kind() == ErrorKind::NotFound {
                 127
@@ -53,16 +65,22 @@ impl Load {
             };
             Failure::new(Status::Command(code), format!("{name}: {e}"))
         })?;
+        let pid = child.id();
         let (tell, ended) = channel();
         std::thread::spawn(move || {
             // Who waits for it may have failed meanwhile.
             let _ = tell.send(child.wait());
         });
-        Ok(Self { name, ended })
+        Ok(Self { name, pid, ended })
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
     }
 
     /// Waits for its end, at most so long.
-    pub(super) fn wait(&self, time: Duration) -> Option<Outcome> {
+    pub(crate) fn wait(&self, time: Duration) -> Option<Outcome> {
         let status = match self.ended.recv_timeout(time) {
             Ok(status) => status.ok(),
             Err(RecvTimeoutError::Timeout) => return None,
@@ -78,7 +96,7 @@ impl Load {
 
 impl Outcome {
     /// This program's own exit status, by the rule of shells.
-    pub(super) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         let code = self.code.or(self.signal.map(|signal| 128 + signal));
         code.and_then(|code| u8::try_from(code).ok())
             .map_or(Status::Failed, Status::Command)

@@ -82,7 +82,7 @@ fn options(context: &Context, args: &Top) -> Result<Options, Failure> {
         glyphs: look::glyphs(),
         zone: jiff::tz::TimeZone::system(),
         allow_write: args.allow_write,
-        can_capture: global.from.is_none() && global.demo.is_none() && global.pid.is_none(),
+        can_capture: global.from.is_none() && !open::has_engine(global),
         ..Settings::default()
     };
     let mut list = List::default();

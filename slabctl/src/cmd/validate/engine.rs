@@ -1,21 +1,29 @@
-//! `slabctl validate --demo`: checks the built-in engine while its load runs.
+//! `slabctl validate --demo` and `--pid`: checks an engine while it is used.
 
 use std::io::Write;
+use std::time::Duration;
 
-use collectors::source::demo::Verdict;
-use collectors::source::{Demand, Source as _};
+use collectors::source::{Demand, Engines, Verdict};
 
 use super::{Row, page, table};
-use crate::cli::{DemoPolicy, Format};
+use crate::cli::Format;
 use crate::cmd::{Context, report};
-use crate::fail::Status;
+use crate::fail::{Failure, Status};
 use crate::open;
 use crate::output::{json, json_validate};
 
-/// Runs the command on an engine with that policy.
-pub(super) fn run(context: &Context, policy: Option<DemoPolicy>) -> anyhow::Result<Status> {
-    let mut source = open::demo(&context.global, policy)?;
-    let verdict = source.validate();
+/// How long a process is waited for that was asked to check itself.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// Runs the command; `ask`: the process is to check itself.
+pub(super) fn run(context: &Context, ask: bool) -> anyhow::Result<Status> {
+    let mut source = open::engine(&context.global)?;
+    let verdict = if ask {
+        let answer = source.ask(WAIT).map_err(open::with_hints)?;
+        answer.ok_or_else(|| not_acknowledged(&*source))?
+    } else {
+        source.validate().map_err(open::with_hints)?
+    };
     let snapshot = source.sample(&Demand::names())?;
     let mut out = Context::out();
     match context.global.format() {
@@ -32,25 +40,43 @@ pub(super) fn run(context: &Context, policy: Option<DemoPolicy>) -> anyhow::Resu
     Ok(if clean { Status::Ok } else { Status::Findings })
 }
 
+fn not_acknowledged(source: &dyn Engines) -> Failure {
+    let error = format!(
+        "{}: not acknowledged within {} s",
+        source.describe(),
+        WAIT.as_secs()
+    );
+    Failure::new(Status::Failed, error)
+        .hint("a process answers when it allocates: one that waits does not")
+        .hint("without --ask its structures are checked from outside")
+}
+
 /// A line for each finding, and one that says what was checked.
-fn lines(verdict: &Verdict, out: &mut impl Write) -> std::io::Result<()> {
+pub(crate) fn lines(verdict: &Verdict, out: &mut impl Write) -> std::io::Result<()> {
     for fault in &verdict.faults {
         page::line(&Row::of_engine(fault), out)?;
     }
     writeln!(
         out,
-        "{} caches, {} slabs checked, {} times while the load ran: {}",
+        "{} caches, {} slabs checked, {}: {}{}",
         verdict.caches,
         verdict.slabs,
-        verdict.passes,
-        page::found(verdict.faults.len(), verdict.more)
+        match verdict.passes {
+            1 => "once".to_owned(),
+            n => format!("{n} times while the load ran"),
+        },
+        page::found(verdict.faults.len(), verdict.more),
+        match verdict.unchecked {
+            0 => String::new(),
+            n => format!("; {n} looks at slabs did not hold still"),
+        }
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collectors::source::demo::Fault;
+    use collectors::source::Fault;
 
     #[test]
     fn each_finding_is_a_line() {
@@ -71,7 +97,7 @@ mod tests {
             cache: "demo_leak".into(),
             node: 1,
             slab: Some(0x7000),
-            code: "cycle",
+            code: "cycle".into(),
             message: "object 7 is free twice".into(),
         });
         let line = "demo_leak: node 1: slab 0x7000: object 7 is free twice (cycle)\n";

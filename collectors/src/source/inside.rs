@@ -1,13 +1,10 @@
-//! The engine's look into its caches in the model.
+//! A look into the caches of an engine, in the model: of the built-in one, or of a process's.
 //!
-//! Source of truth: `slabcore::Engine::dump`. Slabs beyond the demand are
+//! Source of truth: `slabcore::Engine::dump` and `slabcore::inspect`. Slabs beyond the demand are
 //! counted but not kept.
 
-use slabcore::Engine;
+use slabcore::debug::depot::Handle;
 use slabcore::debug::layout::{ObjectLayout, Region};
-use slabcore::debug::operation::now_ns;
-use slabcore::debug::report::Symbolize as _;
-use slabcore::debug::symbols::Symbols;
 use slabcore::debug::track::Track;
 use slabcore::dump::{
     CacheDump, DumpOptions, Holder as Held, Next, SlabDump, State, Totals, Tracks, Visit,
@@ -17,19 +14,47 @@ use crate::model::{
     Dump, DumpCache, DumpDemand, DumpObject, DumpSlab, DumpTrack, Frame, Holder, Part, Place,
 };
 
+/// What can be looked into: the built-in engine, or a process's.
+pub(super) trait Inside {
+    /// What a refused look says.
+    type Error;
+
+    /// Shows all caches, with the number of their engine.
+    fn dump(
+        &self,
+        options: DumpOptions,
+        visit: &mut dyn FnMut(usize, Visit<'_>) -> Next,
+    ) -> Result<(), Self::Error>;
+
+    /// The frames of a track's stack.
+    fn stack(&self, engine: usize, stack: Handle) -> Option<Vec<u64>>;
+
+    /// A code address with its name.
+    fn frame(&self, address: u64) -> Frame;
+
+    /// The time that tracks are compared with, in nanoseconds of their clock.
+    fn now(&self) -> u64;
+}
+
 /// Looks at the caches whose names are wanted.
-pub(super) fn look(engine: &Engine, wanted: &dyn Fn(&str) -> bool, demand: DumpDemand) -> Dump {
+pub(super) fn look<I: Inside>(
+    inside: &I,
+    wanted: &dyn Fn(&str) -> bool,
+    demand: DumpDemand,
+) -> Result<Dump, I::Error> {
     let mut look = Look {
-        engine,
+        inside,
         demand,
-        now: now_ns(),
+        engine: 0,
+        now: inside.now(),
         objects: demand.objects.min(DumpDemand::OBJECTS),
         dump: Dump::default(),
     };
     let options = DumpOptions {
         bytes: demand.bytes,
     };
-    engine.dump(options, &mut |visit| {
+    inside.dump(options, &mut |engine, visit| {
+        look.engine = engine;
         match visit {
             Visit::Cache(of) if !wanted(of.name) => return Next::Skip,
             Visit::Cache(of) => look.dump.caches.push(cache(&of)),
@@ -37,20 +62,22 @@ pub(super) fn look(engine: &Engine, wanted: &dyn Fn(&str) -> bool, demand: DumpD
             Visit::End(totals) => look.end(&totals),
         }
         Next::On
-    });
-    look.dump
+    })?;
+    Ok(look.dump)
 }
 
-struct Look<'e> {
-    engine: &'e Engine,
+struct Look<'i, I> {
+    inside: &'i I,
     demand: DumpDemand,
+    /// Number of the engine that is looked at.
+    engine: usize,
     now: u64,
     /// Objects that may still be kept.
     objects: usize,
     dump: Dump,
 }
 
-impl Look<'_> {
+impl<I: Inside> Look<'_, I> {
     fn slab(&mut self, of: &SlabDump) {
         let Some(cache) = self.dump.caches.last_mut() else {
             return;
@@ -107,14 +134,17 @@ impl Look<'_> {
     }
 
     fn track(&self, track: Track) -> DumpTrack {
-        let stack = track.stack.and_then(|stack| self.engine.stack(stack));
-        let stack = stack.map(|frames| frames.as_slice().to_vec());
+        let stack = track
+            .stack
+            .and_then(|of| self.inside.stack(self.engine, of));
         let stack = stack.unwrap_or_else(|| vec![track.caller]);
         DumpTrack {
             thread: track.thread,
             cpu: track.cpu,
             age_ms: self.now.saturating_sub(track.time_ns) / 1_000_000,
-            stack: stack.into_iter().map(frame).collect(),
+            stack: { stack.into_iter() }
+                .map(|at| self.inside.frame(at))
+                .collect(),
         }
     }
 
@@ -125,15 +155,6 @@ impl Look<'_> {
             cache.counted = totals.counted;
             cache.exact = totals.exact;
         }
-    }
-}
-
-fn frame(address: u64) -> Frame {
-    let mut symbol = String::new();
-    let named = Symbols.write_symbol(address, &mut symbol).is_ok();
-    Frame {
-        address,
-        symbol: Some(symbol).filter(|name| named && !name.starts_with("0x")),
     }
 }
 

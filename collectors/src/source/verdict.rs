@@ -1,19 +1,13 @@
-//! What a validation of the engine found, in words.
+//! What validations of engines found, in words.
 //!
-//! Source of truth: `slabcore::Engine::validate`, which confirms each finding
-//! before it tells it, and which counts what did not hold still.
+//! Source of truth: `slabcore::Engine::validate` and `slabcore::inspect`, which confirm each
+//! finding before they tell it, and count what did not hold still.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::thread;
-use std::time::Duration;
 
-use slabcore::Engine;
 use slabcore::finding::Finding;
-
-/// How often everything is looked at.
-const PASSES: u32 = 10;
-/// Time that the load has between two passes.
-const BETWEEN: Duration = Duration::from_millis(10);
+use slabcore::validate::Validation;
 
 /// One fault and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +19,7 @@ pub struct Fault {
     /// Address of the slab; `None` when it is not about one slab.
     pub slab: Option<u64>,
     /// Stable name of the kind of fault.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// What is wrong, for people.
     pub message: String,
 }
@@ -47,28 +41,30 @@ pub struct Verdict {
     pub more: u64,
 }
 
-pub(super) fn look(engine: &Engine) -> Verdict {
-    let caches = engine.snapshot().caches;
-    let names: BTreeMap<u32, String> = caches.into_iter().map(|c| (c.id, c.name)).collect();
-    let mut verdict = Verdict {
-        caches: names.len() as u64,
-        ..Verdict::default()
-    };
-    for _ in 0..PASSES {
-        let found = engine.validate();
-        verdict.passes += 1;
-        verdict.slabs = found.slabs;
-        verdict.unchecked += found.unchecked;
-        verdict.more += found.more;
-        for finding in &found.findings {
-            let fault = fault(finding, &names);
-            if !verdict.faults.contains(&fault) {
-                verdict.faults.push(fault);
-            }
+impl Verdict {
+    /// Of engines with so many caches, before the first pass.
+    pub(super) fn of(names: &BTreeMap<u32, String>) -> Self {
+        Self {
+            caches: names.len() as u64,
+            ..Self::default()
         }
-        thread::sleep(BETWEEN);
     }
-    verdict
+
+    /// Adds one pass over an engine whose caches have these names.
+    pub(super) fn add(&mut self, found: &Validation, names: &BTreeMap<u32, String>) {
+        self.unchecked += found.unchecked;
+        self.more += found.more;
+        for finding in &found.findings {
+            self.tell(fault(finding, names));
+        }
+    }
+
+    /// Each fault is told once.
+    pub(super) fn tell(&mut self, fault: Fault) {
+        if !self.faults.contains(&fault) {
+            self.faults.push(fault);
+        }
+    }
 }
 
 fn fault(finding: &Finding, names: &BTreeMap<u32, String>) -> Fault {
@@ -77,7 +73,7 @@ fn fault(finding: &Finding, names: &BTreeMap<u32, String>) -> Fault {
         cache: name.unwrap_or_else(|| format!("cache {}", finding.cache)),
         node: finding.node,
         slab: finding.slab.map(|at| at as u64),
-        code: finding.kind.code(),
+        code: finding.kind.code().into(),
         message: finding.kind.to_string(),
     }
 }
@@ -93,7 +89,7 @@ mod tests {
         let mut finding = Finding::new(3, 1, kind).in_slab(0x7000);
         let told = fault(&finding, &names);
         assert_eq!((&*told.cache, told.node), ("demo_leak", 1));
-        assert_eq!((told.slab, told.code), (Some(0x7000), "cycle"));
+        assert_eq!((told.slab, told.code), (Some(0x7000), "cycle".into()));
         assert_eq!(told.message, "object 7 is in the free list twice");
         (finding.cache, finding.slab) = (9, None);
         let told = fault(&finding, &names);

@@ -1,13 +1,13 @@
-//! `slabctl dump --demo`: looks into caches of the built-in engine.
+//! `slabctl dump --demo` and `--pid`: looks into caches of an engine.
 
 use std::io::Write as _;
 
 use collectors::filter::Filter;
 use collectors::model::{Dump, DumpCache, DumpDemand, DumpSlab};
-use collectors::source::{Demand, Source as _};
+use collectors::source::Demand;
 
 use super::Which;
-use crate::cli::{self, DemoPolicy, Format};
+use crate::cli::{self, Format};
 use crate::cmd::{Context, report};
 use crate::fail::{Failure, Status};
 use crate::open;
@@ -16,21 +16,18 @@ use crate::output::{dump, json, json_dump};
 /// Slabs of each cache that are shown, when all caches are and when some are.
 const SLABS: [usize; 2] = [2, 16];
 
-/// Runs the command on an engine with that policy.
-pub(super) fn run(
-    context: &Context,
-    args: &cli::Dump,
-    policy: Option<DemoPolicy>,
-) -> anyhow::Result<Status> {
+/// Runs the command on the engine that the options name.
+pub(super) fn run(context: &Context, args: &cli::Dump) -> anyhow::Result<Status> {
     let filter = Filter::patterns(&args.patterns)?;
     let all = args.patterns.is_empty();
-    let mut source = open::demo(&context.global, policy)?;
+    let mut source = open::engine(&context.global)?;
     let wanted = |name: &str| all || filter.accepts_name(name);
     let seen = source.dump(&wanted, demand(args, all));
+    let seen = seen.map_err(open::with_hints)?;
     if seen.caches.is_empty() {
         let error = format!("dump: no cache matches {}", args.patterns.join(" "));
         return Err(Failure::new(Status::NoSuchCache, error)
-            .hint("slabctl report --demo lists the caches")
+            .hint("slabctl report with the same options lists the caches")
             .into());
     }
     let snapshot = source.sample(&Demand::names())?;
@@ -90,7 +87,7 @@ fn object(seen: &Dump, args: &cli::Dump, out: &mut impl std::io::Write) -> anyho
     let Some((cache, slab, index)) = found else {
         let error = "dump: no such object in these caches";
         return Err(Failure::new(Status::NoSuchCache, error)
-            .hint("slabctl dump --demo CACHE --objects lists them")
+            .hint("slabctl dump CACHE --objects lists them")
             .into());
     };
     dump::write_object(cache, slab, index, out)?;
