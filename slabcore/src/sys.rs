@@ -3,6 +3,9 @@
 //! Every byte of metadata comes from here, never from the global allocator,
 //! so that the engine can be the global allocator.
 
+// There is no segment where threads are simulated.
+#![cfg_attr(shuttle, allow(dead_code))]
+
 use std::ptr::null_mut;
 
 /// Bytes of a page; the engine's unit, whatever the system's page size is.
