@@ -32,7 +32,7 @@
 //!    does not name is not read. Figures of the shown moment are in
 //!    `model.time.shown`, those of the moment before in `model.time.before`,
 //!    of the mark in `model.time.mark`; `model.time.full` is the last sample
-//!    for which everything was read (every 30 seconds), `first` the first such.
+//!    for which everything was read (every 30 seconds, less often where that takes long), `first` the first such.
 //! 4. It says where its figures come from and, where one is missing, why.
 //!
 //! Colours are named by [`theme::Role`] and every role has a partner in text;

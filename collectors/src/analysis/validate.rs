@@ -86,7 +86,7 @@ impl Fault {
             follows: false,
             false_positive: None,
             shape: race::shape(report, finding, under_way),
-            early: matches!(&report.body, Body::Slub(slub) if boot::is_first_node(slub)),
+            early: matches!(&report.body, Body::Slub(found) if boot::is_first_node(found)),
         }
     }
 

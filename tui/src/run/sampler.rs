@@ -15,8 +15,12 @@ use collectors::source::{Demand, Source};
 use super::event::{Event, SourceError};
 use crate::model::{Sample, SitesRead};
 
-/// How often everything that can be read is read.
+/// How often everything that can be read is read, at the most.
 const FULL: Duration = Duration::from_secs(30);
+
+/// That takes its time where there are thousands of caches: no more than one
+/// part in so many of the time is spent on it.
+const FULL_SHARE: u32 = 150;
 
 /// How old the lists of a cache may be whose row in /proc/slabinfo stays the
 /// same: on most machines that is nearly all of them.
@@ -119,6 +123,7 @@ fn run(sampling: Sampling) {
         events,
         control,
         full_at: None,
+        full_after: FULL,
         scheduled: false,
     }
     .work();
@@ -134,6 +139,8 @@ struct Sampler {
     control: Receiver<Control>,
     /// When everything was read last.
     full_at: Option<Instant>,
+    /// How long after that it is due again.
+    full_after: Duration,
     /// Whether samples are taken on schedule by now.
     scheduled: bool,
 }
@@ -197,7 +204,9 @@ impl Sampler {
 
     /// Reads what is due, and the call sites of a cache where they are asked for.
     fn sample(&mut self, look: Option<String>) {
-        let due = self.full_at.is_none_or(|at| at.elapsed() >= FULL);
+        let due = self
+            .full_at
+            .is_none_or(|at| at.elapsed() >= self.full_after);
         let mut demand = self.demand.clone();
         demand.unchanged_for = if due { Duration::ZERO } else { UNCHANGED };
         if due {
@@ -209,6 +218,9 @@ impl Sampler {
         }
         demand.sites_of.clone_from(&look);
         let mut mail = self.read(&demand, due).map_err(|e| e.to_string());
+        if let (true, Ok(sample)) = (due, &mail) {
+            self.full_after = full_after(sample.took);
+        }
         if let (Ok(sample), Some(id)) = (&mut mail, look) {
             sample.sites = Some(take_sites(&mut sample.snapshot, id));
         }
@@ -255,6 +267,11 @@ fn take_sites(snapshot: &mut Snapshot, id: String) -> SitesRead {
     }
 }
 
+/// When everything is due again that took so long.
+fn full_after(took: Duration) -> Duration {
+    FULL.max(took * FULL_SHARE)
+}
+
 fn everything() -> Demand {
     Demand::everything()
 }
@@ -270,4 +287,15 @@ pub(super) fn following(last: Instant, interval: Duration) -> Instant {
 pub(super) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::try_from(time).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_done_less_often() {
+        assert_eq!(full_after(Duration::from_millis(20)), FULL);
+        assert_eq!(full_after(Duration::from_secs(1)), Duration::from_secs(150));
+    }
 }

@@ -8,7 +8,7 @@
 //! do not.
 
 use crate::parse::kernel_log::reason::{self, Reason};
-use crate::parse::kernel_log::report::{Label, Slub};
+use crate::parse::kernel_log::report::{DumpRow, Label, Slub};
 
 /// Why such a report is likely no fault.
 pub(crate) const WHY: &str = "at boot the kernel takes the first object of kmem_cache_node on each node without writing its link, which nobody uses while the object lives";
@@ -38,6 +38,6 @@ pub(crate) fn is_live(slub: &Slub) -> bool {
         .iter()
         .skip_while(|row| row.label != Label::Object)
         .filter(|row| row.label == Label::Redzone);
-    let mut behind = behind.flat_map(|row| row.bytes()).peekable();
+    let mut behind = behind.flat_map(DumpRow::bytes).peekable();
     behind.peek().is_some() && behind.all(|byte| *byte == LIVE)
 }
