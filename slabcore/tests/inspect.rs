@@ -318,3 +318,27 @@ fn a_sound_engine_has_no_findings_while_threads_work() {
         assert!(Instant::now() < end, "{found:?}");
     }
 }
+
+/// As daemons do with files that they do not know.
+#[test]
+fn a_process_that_closed_all_its_files_is_found() {
+    let _alone = ALONE.lock();
+    let engine = Engine::new(EngineConfig::new()).unwrap();
+    let caches = caches(&engine);
+    let kept = work(&caches);
+    let well = in_child(
+        // SAFETY: the child uses the engine and the C library, which handle forks.
+        || unsafe { libc::fork() },
+        || {
+            let kept = work(&caches);
+            // SAFETY: the child's own files; it uses none of them any more.
+            unsafe { libc::close_range(3, u32::MAX, 0) };
+            let found = segment().identity.pid == u64::from(std::process::id());
+            let same = look() == [engine.snapshot()];
+            give_back(&caches, kept);
+            found && same
+        },
+    );
+    assert!(well);
+    give_back(&caches, kept);
+}

@@ -24,8 +24,15 @@ pub struct Found {
     pub file: File,
 }
 
-/// The segment that a process has open; `None` if it has none.
+/// The segment that a process has open, or at least mapped; `None` if it has none.
 pub fn of_process(pid: u32) -> io::Result<Option<Found>> {
+    match opened(pid)? {
+        Some(found) => Ok(Some(found)),
+        None => super::mapped::of_process(pid),
+    }
+}
+
+fn opened(pid: u32) -> io::Result<Option<Found>> {
     let dir = PathBuf::from(format!("/proc/{pid}/fd"));
     let mut newest = None;
     for entry in fs::read_dir(&dir)?.take(MOST_FILES) {
@@ -53,13 +60,18 @@ pub fn of_process(pid: u32) -> io::Result<Option<Found>> {
 /// Whether a link of `/proc/PID/fd` leads to a segment, by its name.
 fn is_segment(link: &Path) -> bool {
     let text = link.to_string_lossy();
-    let memfd = text.strip_prefix("/memfd:");
-    let memfd = memfd.is_some_and(|name| name.starts_with(format::NAME));
     let named = { link.file_name() }.is_some_and(|name| {
         let name = name.to_string_lossy();
         name.starts_with("slabcore") && text.starts_with('/') && !text.starts_with("/memfd:")
     });
-    memfd || (named && is_file(link))
+    is_name(link) || (named && is_file(link))
+}
+
+/// Whether a path is that of a file in memory with a segment's name.
+pub(super) fn is_name(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    let memfd = text.strip_prefix("/memfd:");
+    memfd.is_some_and(|name| name.starts_with(format::NAME))
 }
 
 fn is_file(path: &Path) -> bool {
@@ -67,7 +79,7 @@ fn is_file(path: &Path) -> bool {
 }
 
 /// Opens a segment to be read; only a plain file is one, so nothing waits.
-fn open(path: &Path) -> io::Result<File> {
+pub(super) fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let flags = libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path)?;

@@ -14,6 +14,7 @@ mod contents;
 mod dump;
 mod find;
 mod image;
+mod mapped;
 mod marks;
 mod memory;
 mod process;
