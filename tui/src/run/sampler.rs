@@ -26,6 +26,10 @@ const FULL_SHARE: u32 = 150;
 /// same: on most machines that is nearly all of them.
 const UNCHANGED: Duration = Duration::from_secs(10);
 
+/// Where there are thousands of caches, so much for each of them: their files
+/// are read again less often.
+const UNCHANGED_EACH: Duration = Duration::from_millis(10);
+
 /// What the loop tells the sampler.
 #[derive(Debug)]
 pub enum Control {
@@ -124,6 +128,7 @@ fn run(sampling: Sampling) {
         control,
         full_at: None,
         full_after: FULL,
+        caches: 0,
         scheduled: false,
     }
     .work();
@@ -141,6 +146,8 @@ struct Sampler {
     full_at: Option<Instant>,
     /// How long after that it is due again.
     full_after: Duration,
+    /// How many caches the last sample had.
+    caches: usize,
     /// Whether samples are taken on schedule by now.
     scheduled: bool,
 }
@@ -208,7 +215,11 @@ impl Sampler {
             .full_at
             .is_none_or(|at| at.elapsed() >= self.full_after);
         let mut demand = self.demand.clone();
-        demand.unchanged_for = if due { Duration::ZERO } else { UNCHANGED };
+        demand.unchanged_for = if due {
+            Duration::ZERO
+        } else {
+            unchanged_for(self.caches)
+        };
         if due {
             demand.merge(&everything());
             demand.skip_empty = false;
@@ -235,6 +246,7 @@ impl Sampler {
         let began = Instant::now();
         let snapshot = self.source.sample(demand)?;
         let took = began.elapsed();
+        self.caches = snapshot.caches.len();
         Ok(Sample {
             snapshot,
             at: self.start.elapsed(),
@@ -272,6 +284,11 @@ fn full_after(took: Duration) -> Duration {
     FULL.max(took * FULL_SHARE)
 }
 
+/// How old the lists of caches that did not move may be among so many.
+fn unchanged_for(caches: usize) -> Duration {
+    UNCHANGED.max(UNCHANGED_EACH * u32::try_from(caches).unwrap_or(u32::MAX))
+}
+
 fn everything() -> Demand {
     Demand::everything()
 }
@@ -295,6 +312,8 @@ mod tests {
 
     #[test]
     fn what_takes_long_is_done_less_often() {
+        assert_eq!(unchanged_for(235), UNCHANGED);
+        assert_eq!(unchanged_for(5000), Duration::from_secs(50));
         assert_eq!(full_after(Duration::from_millis(20)), FULL);
         assert_eq!(full_after(Duration::from_secs(1)), Duration::from_secs(150));
     }
