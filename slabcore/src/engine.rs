@@ -199,6 +199,12 @@ impl EngineCore {
         self.refs.fetch_add(1, Relaxed);
     }
 
+    /// As [`Self::add_ref`], unless the last reference is gone and the engine is about to go.
+    pub fn try_add_ref(&self) -> bool {
+        let more = |refs: u32| (refs > 0).then(|| refs + 1);
+        self.refs.fetch_update(Relaxed, Relaxed, more).is_ok()
+    }
+
     /// Gives a reference up; the last one unmaps everything, unless objects live on.
     pub fn release(&'static self) {
         if self.refs.fetch_sub(1, Ordering::AcqRel) != 1 {

@@ -13,7 +13,7 @@ fn a_run_has_figures_counters_and_ratios() {
         "--cases",
         "64",
         "--rounds",
-        "3",
+        "6",
         "--policy",
         "hybrid,classic",
         "--peers",
@@ -33,7 +33,7 @@ fn a_run_has_figures_counters_and_ratios() {
     for result in results {
         assert_eq!(result["wrong"], serde_json::json!([]));
         for figure in result["figures"].as_array().unwrap() {
-            assert_eq!(figure["rounds"].as_array().unwrap().len(), 3);
+            assert_eq!(figure["rounds"].as_array().unwrap().len(), 6);
             assert!(figure["median"].as_f64().unwrap() > 0.0);
         }
         let counters = result["counters"].as_array();
@@ -63,7 +63,7 @@ fn tables_for_people_and_the_list() {
         "--cases",
         "16",
         "--rounds",
-        "3",
+        "6",
         "--policy",
         "hybrid,sheaves",
         "--counters",
@@ -80,7 +80,7 @@ fn two_results_are_compared() {
     let file = dir.path().join("a.json");
     let path = file.to_str().unwrap();
     let args = [
-        "bench", "bulk", "--cases", "8", "--rounds", "3", "--policy", "hybrid", "--json", "-q",
+        "bench", "bulk", "--cases", "8", "--rounds", "6", "--policy", "hybrid", "--json", "-q",
         "--write", path,
     ];
     assert_eq!(run(&args).code, Some(0));

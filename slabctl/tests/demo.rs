@@ -181,10 +181,8 @@ fn validation_finds_nothing_under_load() {
     let run = quick(&["validate", "--demo"], Duration::ZERO);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let line = run.stdout.strip_prefix("16 caches, ").unwrap();
-    assert!(
-        line.ends_with("while the load ran: no findings\n"),
-        "{line}"
-    );
+    // What moved all the time is told behind it.
+    assert!(line.contains("while the load ran: no findings"), "{line}");
     let text = stdout(&["validate", "--demo=hybrid", "--json", "-q"]);
     let document = valid("validate", &text);
     assert_eq!(document["clean"], true);

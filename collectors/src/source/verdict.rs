@@ -35,6 +35,8 @@ pub struct Verdict {
     pub passes: u32,
     /// Looks at a slab, over all passes, that did not hold still.
     pub unchecked: u64,
+    /// Looks at a cache, over all passes, that moved all the time: nothing is said of it.
+    pub moving: u64,
     /// The faults, each once.
     pub faults: Vec<Fault>,
     /// Faults that are not listed, over all passes.
@@ -53,6 +55,7 @@ impl Verdict {
     /// Adds one pass over an engine whose caches have these names.
     pub(super) fn add(&mut self, found: &Validation, names: &BTreeMap<u32, String>) {
         self.unchecked += found.unchecked;
+        self.moving += found.moving;
         self.more += found.more;
         for finding in &found.findings {
             self.tell(fault(finding, names));

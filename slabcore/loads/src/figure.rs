@@ -9,8 +9,9 @@ use crate::rng::Rng;
 
 /// Draws for an interval.
 const DRAWS: usize = 2000;
-/// With fewer rounds than this nothing is claimed.
-const FEWEST: usize = 3;
+/// With fewer rounds than this nothing is claimed: of five on one side each, chance alone makes
+/// that one time in sixteen.
+pub const FEWEST: usize = 6;
 
 /// The middle of some figures; between the two middle ones of an even number.
 pub fn median(figures: &[f64]) -> Option<f64> {
@@ -64,26 +65,36 @@ impl Ratio {
     /// The ratio of the medians of `a` and `b`, a figure for each round; `None` with too few rounds.
     pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
         let rounds = a.len().min(b.len());
-        if rounds < FEWEST {
+        let (a, b) = (a.get(..rounds)?, b.get(..rounds)?);
+        Self::drawn(a, b, |rng| {
+            let round = rng.below(rounds);
+            (round, round)
+        })
+    }
+
+    /// The same of two runs whose rounds have nothing to do with each other.
+    pub fn unpaired(a: &[f64], b: &[f64]) -> Option<Self> {
+        Self::drawn(a, b, |rng| (rng.below(a.len()), rng.below(b.len())))
+    }
+
+    fn drawn(a: &[f64], b: &[f64], pick: impl Fn(&mut Rng) -> (usize, usize)) -> Option<Self> {
+        if a.len().min(b.len()) < FEWEST {
             return None;
         }
-        let value = positive(median(a)?, median(b)?)?;
+        let value = ratio(median(a)?, median(b)?)?;
         let mut rng = Rng::new(2023);
         let mut draws = Vec::with_capacity(DRAWS);
         let (mut some_a, mut some_b) = (Vec::new(), Vec::new());
         for _ in 0..DRAWS {
             some_a.clear();
             some_b.clear();
-            for _ in 0..rounds {
-                let round = rng.below(rounds);
-                some_a.push(a[round]);
-                some_b.push(b[round]);
+            for _ in 0..a.len().max(b.len()) {
+                let (at_a, at_b) = pick(&mut rng);
+                some_a.push(a[at_a]);
+                some_b.push(b[at_b]);
             }
-            if let (Some(a), Some(b)) = (median(&some_a), median(&some_b))
-                && let Some(ratio) = positive(a, b)
-            {
-                draws.push(ratio);
-            }
+            // Where a draw has no ratio, the ends of the interval are not known.
+            draws.push(ratio(median(&some_a)?, median(&some_b)?)?);
         }
         let draws = sorted(&draws);
         Some(Self {
@@ -105,8 +116,8 @@ impl Ratio {
     }
 }
 
-fn positive(a: f64, b: f64) -> Option<f64> {
-    (a > 0.0 && b > 0.0).then(|| a / b)
+fn ratio(a: f64, b: f64) -> Option<f64> {
+    (a >= 0.0 && b > 0.0).then(|| a / b)
 }
 
 impl Verdict {
@@ -158,8 +169,23 @@ mod tests {
 
     #[test]
     fn few_rounds_and_zeros_claim_nothing() {
-        assert_eq!(Ratio::of(&[1.0, 1.0], &[2.0, 2.0]), None);
-        assert_eq!(Ratio::of(&[0.0; 5], &[2.0; 5]), None);
+        assert_eq!(Ratio::of(&[1.0; 5], &[2.0; 5]), None);
+        assert_eq!(Ratio::of(&[2.0; 7], &[0.0; 7]), None);
+        // Draws whose median is zero count.
+        let often = Ratio::of(&[0.0, 0.0, 0.0, 5.0, 5.0, 5.0, 5.0], &[4.0; 7]).unwrap();
+        assert!(often.low < 0.01 && often.verdict() == Verdict::NotShown);
+    }
+
+    #[test]
+    fn runs_of_different_length_are_not_paired() {
+        let long: Vec<f64> = (0..30).map(|n| 10.0 + f64::from(n % 5) * 0.1).collect();
+        let short: Vec<f64> = long[..7].iter().map(|f| f * 1.5).collect();
+        let ratio = Ratio::unpaired(&short, &long).unwrap();
+        assert!(
+            ratio.low <= ratio.value && ratio.value <= ratio.high,
+            "{ratio:?}"
+        );
+        assert_eq!(ratio.verdict(), Verdict::More);
     }
 
     #[test]

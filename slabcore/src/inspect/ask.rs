@@ -64,13 +64,12 @@ impl Mailbox {
             // A child that has no segment of its own yet: its parent would answer.
             return Ok(None);
         }
-        let flags = libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
+        // The process's own memory, never a file that it chose: wherever its segment says that
+        // it is mapped, what is written there is the process's.
         let mut options = File::options();
-        let options = options.read(true).write(true).custom_flags(flags);
-        let file = options.open(&found.path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
+        let options = options.read(true).write(true).custom_flags(libc::O_CLOEXEC);
+        let file = options.open(format!("/proc/{pid}/mem"))?;
+        let at = segment.identity.at.wrapping_add(at);
         Ok(Some(Self { file, at }))
     }
 

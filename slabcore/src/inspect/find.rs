@@ -7,7 +7,7 @@ use super::Refusal;
 use crate::segment::{Segment, format};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 /// Open files of a process that are looked at.
@@ -78,16 +78,44 @@ fn is_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|of| of.is_file() && of.len() == format::BYTES as u64)
 }
 
-/// Opens a segment to be read; only a plain file is one, so nothing waits.
+/// Opens a segment to be read: a plain file in memory, which nobody can make to wait.
 pub(super) fn open(path: &Path) -> io::Result<File> {
+    reopen(&named(path)?, true)
+}
+
+/// Opens a plain file to be read. A device or a pipe in its place is not opened: that alone
+/// may have effects, and another process may have chosen the path.
+pub fn open_plain(path: &Path) -> io::Result<File> {
+    reopen(&named(path)?, false)
+}
+
+/// The place that a path leads to, which is not opened.
+fn named(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    let flags = libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
-    let kind = file.metadata()?.file_type();
-    if !kind.is_file() || kind.is_fifo() {
+    let flags = libc::O_PATH | libc::O_CLOEXEC;
+    File::options().read(true).custom_flags(flags).open(path)
+}
+
+/// Opens what is at a place, if it is a plain file; and in memory, if it must be.
+fn reopen(place: &File, in_memory: bool) -> io::Result<File> {
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let plain = place.metadata()?.is_file() && (!in_memory || is_in_memory(place));
+    if !plain {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    Ok(file)
+    let flags = libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
+    let path = format!("/proc/self/fd/{}", place.as_raw_fd());
+    File::options().read(true).custom_flags(flags).open(path)
+}
+
+fn is_in_memory(place: &File) -> bool {
+    use std::os::fd::AsRawFd as _;
+    // SAFETY: an all-zero record is valid, and the call fills it.
+    unsafe {
+        let mut of: libc::statfs = std::mem::zeroed();
+        libc::fstatfs(place.as_raw_fd(), &raw mut of) == 0 && of.f_type == libc::TMPFS_MAGIC
+    }
 }
 
 /// Opens the segment that a process left in a file: not through a link, and only one's own

@@ -211,6 +211,10 @@ impl Marks {
                 let Some(slab) = slabs::find(slabs, at).filter(|_| look.has_cpu_slab()) else {
                     break;
                 };
+                // In truth a slab is held once: what says more of them is a circle.
+                if held.len() > 2 * slabs.len() {
+                    break;
+                }
                 held.push((at, Holder::Partial { slot }));
                 let now = slabs::again(look.memory, look.shape, look.engine, &[*slab]);
                 at = now.first().map_or(0, |of| of.next);

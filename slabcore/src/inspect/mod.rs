@@ -26,7 +26,7 @@ mod stacks;
 mod validate;
 
 pub use self::ask::{ask_to_validate, is_waiting, let_go};
-pub use self::find::{Found, file, of_process, read};
+pub use self::find::{Found, file, of_process, open_plain, read};
 pub use self::memory::{Memory, Part};
 pub use self::process::{Process, start_of};
 pub use self::stacks::Stacks;

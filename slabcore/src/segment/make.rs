@@ -100,11 +100,9 @@ pub(super) fn ensure() -> Option<Live> {
 
 fn make(own: &Own, place: Place) -> Option<Live> {
     leave_parents();
-    // A file that is there already is another process's.
+    // A file that is there already is another process's, or that of the program before `exec`.
     let fd = place::open(place).or_else(|| match place {
-        Place::File(_) if sys::pid() != FIRST.load(Relaxed) && FIRST.load(Relaxed) != 0 => {
-            place::open(Place::Memfd)
-        }
+        Place::File(_) => place::open(Place::Memfd),
         _ => None,
     })?;
     let base = sys::map_shared(fd, BYTES);
@@ -113,7 +111,6 @@ fn make(own: &Own, place: Place) -> Option<Live> {
         unsafe { libc::close(fd) };
         return None;
     }
-    FIRST.store(sys::pid(), Relaxed);
     MAPPED.store(base, Relaxed);
     remember(fd);
     let live = Live::at(base);
@@ -134,9 +131,6 @@ fn make(own: &Own, place: Place) -> Option<Live> {
     super::publish::at_exit_once();
     Some(live)
 }
-
-/// The process that made the first segment here; another id is a child's.
-static FIRST: AtomicU32 = AtomicU32::new(0);
 
 /// Where the segment is mapped, for a child to unmap.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);

@@ -35,8 +35,21 @@ const LENGTH: libc::off_t = format::BYTES.cast_signed() as libc::off_t;
 /// Bytes of a path with its end.
 const PATH_BYTES: usize = 512;
 
+/// Whether files may be as long: else the system ends a process that makes one.
+fn may_be_as_long() -> bool {
+    // SAFETY: an all-zero rlimit is valid, and the call fills it.
+    let limit = unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        (libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) == 0).then_some(limit.rlim_cur)
+    };
+    limit.is_none_or(|limit| limit >= format::BYTES as libc::rlim_t)
+}
+
 /// A new file of the segment's size, empty; `None` when the system or a rule refuses.
 pub(super) fn open(place: Place) -> Option<i32> {
+    if !may_be_as_long() {
+        return None;
+    }
     let fd = match place {
         Place::Off => return None,
         Place::Memfd => memfd()?,
@@ -91,7 +104,8 @@ fn file(path: &str) -> Option<i32> {
         }
         let mut of: libc::statfs = std::mem::zeroed();
         let tmpfs = libc::fstatfs(fd, &raw mut of) == 0 && of.f_type == libc::TMPFS_MAGIC;
-        if !tmpfs || libc::ftruncate(fd, LENGTH) != 0 {
+        // Its memory is there from now on: a full file system would end the process later.
+        if !tmpfs || libc::fallocate(fd, 0, 0, LENGTH) != 0 {
             libc::unlink(path.as_ptr().cast());
             libc::close(fd);
             return None;

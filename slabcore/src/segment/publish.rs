@@ -69,8 +69,8 @@ fn serve(own: &Own, live: Live, request: u64) {
 fn validate(live: Live) {
     let mut engines = [const { None }; ENGINES_ROOM];
     engine::with_registry(|| {
-        for (place, core) in engines.iter_mut().zip(engine::registered()) {
-            core.add_ref();
+        let there = engine::registered().filter(|core| core.try_add_ref());
+        for (place, core) in engines.iter_mut().zip(there) {
             *place = Some(Engine { core });
         }
     });

@@ -127,7 +127,7 @@ struct RatioOut<'a> {
     figure: &'a str,
     /// The contender that the first one is compared with.
     against: &'a str,
-    /// What the first one needs for each unit of the other; null with fewer than three rounds.
+    /// What the first one needs for each unit of the other; null with fewer than six rounds, and where a draw has no ratio.
     ratio: Option<f64>,
     /// Lower end of the interval of 95 %; null as `ratio`.
     low: Option<f64>,

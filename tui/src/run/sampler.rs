@@ -54,9 +54,14 @@ impl Mailbox {
     /// Replaces what lies there; `counts` is whether that is a sample missed.
     fn put(&self, mut mail: Result<Sample, String>, counts: bool) {
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Ok(new), Some(Ok(old))) = (&mut mail, place.as_ref()) {
+        if let (Ok(new), Some(Ok(old))) = (&mut mail, place.as_mut()) {
+            if old.full && !new.full {
+                // Everything is read seldom: what was read then is not given up for less.
+                old.replaced += u64::from(counts);
+                old.sites = new.sites.take().or(old.sites.take());
+                return;
+            }
             new.replaced = old.replaced + u64::from(counts);
-            new.full |= old.full;
             if new.sites.is_none() {
                 new.sites.clone_from(&old.sites);
             }

@@ -5,7 +5,7 @@
 //! long as the demand says: most caches of a machine do not move, and their
 //! attribute files are most of what a sample costs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use super::attributes::{ATTRIBUTES, Cost, Form};
 use super::entries::CacheDir;
 use super::join::Joined;
 use super::reader::{Outcome, Plan, Reader};
-use crate::model::{Cache, Ctor, Quantity, Warnings};
+use crate::model::{Cache, Ctor, Flag, Quantity, Warnings};
 use crate::source::Demand;
 
 /// What a row of /proc/slabinfo says of a cache's state.
@@ -59,15 +59,16 @@ impl Memory {
             ..demand.clone()
         };
         let same_list = self.listed.as_ref().is_some_and(|l| Arc::ptr_eq(l, listed));
+        if !same_list {
+            // A cache of the same name that comes later is another one.
+            let there: HashSet<&str> = listed.iter().map(|of| of.dir.id.as_str()).collect();
+            self.fixed.retain(|id, _| there.contains(id.as_str()));
+        }
         if !same_list || self.asked.as_ref() != Some(&asked) {
             self.recent.clear();
             self.recent.resize_with(listed.len(), || None);
             self.listed = Some(Arc::clone(listed));
             self.asked = Some(asked);
-        }
-        // Directories that went away leave their names here.
-        if self.fixed.len() > 2 * listed.len() + 16 {
-            self.fixed.clear();
         }
         self.now = Some(Instant::now());
     }
@@ -168,7 +169,12 @@ fn fixed_part(cache: &Cache) -> Cache {
             fixed.set(q, figure, layer);
         }
     }
-    fixed.flags = cache.flags;
+    for flag in Flag::ALL.iter().filter(|flag| **flag != Flag::Failslab) {
+        // That one can be written at any time.
+        if let Some(value) = cache.flags.get(*flag) {
+            fixed.flags.put(*flag, value);
+        }
+    }
     fixed.ctor = cache.ctor.clone();
     fixed
 }

@@ -47,7 +47,7 @@ pub(super) struct CoreMemory {
 
 impl CoreMemory {
     fn open(path: &Path) -> Result<(Self, Vec<Mapping>), Error> {
-        let file = super::symbols::plain_file(path).map_err(|e| Error::from_io(path, e))?;
+        let file = slabcore::inspect::open_plain(path).map_err(|e| Error::from_io(path, e))?;
         let broken = |why: &str| Error::Broken {
             path: path.to_owned(),
             why: why.to_owned(),

@@ -35,6 +35,7 @@ fn verdict(answer: &Answer, names: &[BTreeMap<u32, String>]) -> Verdict {
         slabs: answer.slabs,
         passes: 1,
         unchecked: answer.unchecked,
+        moving: answer.moving,
         more: answer.more,
         ..Verdict::default()
     };

@@ -8,13 +8,12 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use object::read::{ReadCache, ReadRef};
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _};
+use slabcore::inspect::open_plain;
 
 use crate::model::Frame;
 
@@ -22,6 +21,10 @@ use crate::model::Frame;
 const MOST: usize = 1 << 16;
 /// Symbols of one file that are kept.
 const MOST_SYMBOLS: usize = 1 << 21;
+/// Bytes of a name, as the file has it, that are used.
+const MOST_NAME: usize = 512;
+/// Bytes of all names of a file at most.
+const MOST_NAMES: usize = 64 << 20;
 
 /// A mapped part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,25 +105,10 @@ impl Symbols {
 
     fn open(&self, path: &Path) -> io::Result<Names> {
         let below = path.strip_prefix("/").unwrap_or(path);
-        let file = plain_file(&self.root.join(below)).or_else(|_| plain_file(path))?;
+        let file = open_plain(&self.root.join(below)).or_else(|_| open_plain(path))?;
         Names::read(&ReadCache::new(file)).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 }
-
-/// Opens a plain file, without waiting for a pipe that somebody named like one.
-pub(super) fn plain_file(path: &Path) -> io::Result<File> {
-    let file = File::options()
-        .read(true)
-        .custom_flags(NONBLOCK)
-        .open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::ErrorKind::InvalidInput.into())
-    }
-}
-
-const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
 impl Names {
     fn read<'d>(data: impl ReadRef<'d>) -> Option<Self> {
@@ -132,10 +120,14 @@ impl Names {
         let symbols = file.symbols().chain(file.dynamic_symbols());
         let functions =
             symbols.filter(|of| of.kind() == object::SymbolKind::Text && !of.is_undefined());
+        // Names of a file may all be one that is long.
+        let mut room = MOST_NAMES;
         let functions = functions.take(MOST_SYMBOLS).filter_map(|of| {
             let name = of.name().ok().filter(|name| !name.is_empty())?;
-            let name = format!("{:#}", rustc_demangle::demangle(name));
-            Some((of.address(), of.size(), name))
+            let name = name.get(..MOST_NAME).unwrap_or(name);
+            let name: Box<str> = format!("{:#}", rustc_demangle::demangle(name)).into();
+            room = room.checked_sub(name.len())?;
+            Some((of.address(), of.size(), name.into_string()))
         });
         let mut functions: Vec<_> = functions.collect();
         functions.sort_unstable();

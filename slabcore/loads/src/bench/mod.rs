@@ -166,6 +166,9 @@ impl Workload {
     /// Runs a case on the contender of a name with so many threads, where it has a number of them;
     /// `None` if there is no such contender.
     pub fn run(&self, name: &str, case: usize, threads: usize) -> Option<Outcome> {
+        if !self.cases.contains(&case) {
+            return None;
+        }
         let work = self.work;
         contender::visit(
             name,

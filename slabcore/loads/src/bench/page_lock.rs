@@ -8,6 +8,7 @@
 use super::alone::{is_stamped, per_op, stamp};
 use super::{Done, Figure};
 use crate::{Contender, Heap, Pool, rss};
+use std::cell::RefCell;
 
 /// Bytes of a lock, and of what else lives in its class.
 const LOCK: usize = 72;
@@ -53,14 +54,17 @@ fn faults(
     mut lock: impl FnMut() -> *mut u8,
     mut unlock: impl FnMut(*mut u8),
     mut other: impl FnMut(),
+    mut end: impl FnMut(),
 ) -> Option<(f64, f64, u64)> {
     let mut times = Vec::new();
     let mut wrong = 0;
-    let before = rss::now()?;
     let mut held = 0;
+    // What it is kept in is there from the start.
+    let mut locks = vec![std::ptr::dangling_mut(); PAGES];
     for _ in 0..ROUNDS {
+        locks.clear();
         let pages = Pages::map()?;
-        let mut locks = Vec::with_capacity(PAGES);
+        let before = rss::now()?;
         times.push(per_op(PAGES, || {
             for page in 0..PAGES {
                 pages.touch(page);
@@ -74,11 +78,12 @@ fn faults(
             }
         }));
         held = rss::now()?.saturating_sub(before + (PAGES * 4096) as u64);
-        for (object, page) in locks.into_iter().zip(0..) {
+        for (object, page) in locks.iter().copied().zip(0..) {
             // SAFETY: in use until it is freed below.
             wrong += u64::from(!unsafe { is_stamped(object, page) });
             unlock(object);
         }
+        end();
     }
     let time = crate::figure::median(&times)?;
     Some((time, held as f64 / PAGES as f64, wrong))
@@ -86,28 +91,22 @@ fn faults(
 
 pub(super) fn run<C: Contender>(contender: &C) -> Option<Done> {
     let heap = contender.heap();
-    let mut others = Vec::new();
-    let shared = faults(
-        || heap.alloc(LOCK),
-        // SAFETY: allocated by the line above with this size, freed once.
-        |object| unsafe { heap.free(object, LOCK) },
-        || others.push(heap.alloc(OTHER)),
-    )?;
-    for object in others.drain(..) {
-        // SAFETY: as above.
-        unsafe { heap.free(object, OTHER) };
-    }
+    // Others of the class, which go at the end of each round.
+    let others = RefCell::new(Vec::with_capacity(PAGES));
+    let other = || others.borrow_mut().push(heap.alloc(OTHER));
+    let end = || {
+        for object in others.borrow_mut().drain(..) {
+            // SAFETY: allocated with this size, freed once.
+            unsafe { heap.free(object, OTHER) };
+        }
+    };
+    // SAFETY: allocated with this size, freed once.
+    let unlock = |object| unsafe { heap.free(object, LOCK) };
+    let shared = faults(|| heap.alloc(LOCK), unlock, other, end)?;
     let pool = contender.pool(LOCK)?;
-    let own = faults(
-        || pool.alloc(),
-        // SAFETY: as above.
-        |object| unsafe { pool.free(object) },
-        || others.push(heap.alloc(OTHER)),
-    )?;
-    for object in others {
-        // SAFETY: as above.
-        unsafe { heap.free(object, OTHER) };
-    }
+    // SAFETY: as above.
+    let unlock = |object| unsafe { pool.free(object) };
+    let own = faults(|| pool.alloc(), unlock, other, end)?;
     let bytes = |name, value| Figure {
         name,
         unit: "bytes",

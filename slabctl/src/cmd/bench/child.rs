@@ -24,6 +24,11 @@ pub(super) struct Line {
 pub(super) fn run(args: &Child) -> anyhow::Result<Status> {
     let workload = Workload::named(&args.workload)
         .ok_or_else(|| Failure::usage(format!("no workload {:?}", args.workload)))?;
+    // A thread that cannot be started leaves others waiting for it.
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("slabctl: {panic}");
+        std::process::exit(1);
+    }));
     let mut out = Context::out();
     for case in &args.cases {
         let outcome = workload

@@ -1,6 +1,6 @@
 //! `slabctl bench compare A B`: two results of the same workloads.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use loads::figure::{Ratio, median};
@@ -12,7 +12,9 @@ use crate::output::table::{Cell, Head, Table};
 use crate::output::text;
 
 /// Bytes of a result at most.
-const MOST: u64 = 256 << 20;
+const MOST: u64 = 16 << 20;
+/// Rounds of a figure that count: as many as a run can have.
+const ROUNDS: usize = 1000;
 
 /// Runs the command.
 pub(super) fn run(context: &Context, before: &Path, after: &Path) -> anyhow::Result<Status> {
@@ -36,7 +38,7 @@ pub(super) fn run(context: &Context, before: &Path, after: &Path) -> anyhow::Res
             value.map_or_else(Cell::missing, |v| Cell::text(format!("{v:.2}")))
         };
         cells.extend([number(median(before)), number(median(after))]);
-        let ratio = Ratio::of(after, before);
+        let ratio = Ratio::unpaired(after, before);
         cells.extend([
             number(ratio.map(|r| r.value)),
             number(ratio.map(|r| r.low)),
@@ -62,13 +64,13 @@ type Rounds = Vec<([String; 4], Vec<f64>)>;
 
 fn read(path: &Path) -> Result<Rounds, Failure> {
     let bad = |why: &str| Failure::new(Status::Failed, format!("{}: {why}", path.display()));
-    let size = std::fs::metadata(path)
-        .map_err(|e| bad(&e.to_string()))?
-        .len();
-    if size > MOST {
+    let file = std::fs::File::open(path).map_err(|e| bad(&e.to_string()))?;
+    let mut bytes = Vec::new();
+    let read = file.take(MOST + 1).read_to_end(&mut bytes);
+    read.map_err(|e| bad(&e.to_string()))?;
+    if bytes.len() as u64 > MOST {
         return Err(bad("too large for a result"));
     }
-    let bytes = std::fs::read(path).map_err(|e| bad(&e.to_string()))?;
     let document: Value = serde_json::from_slice(&bytes).map_err(|e| bad(&e.to_string()))?;
     if document["schema"] != "slabctl.bench/1" {
         return Err(bad(
@@ -89,7 +91,14 @@ fn read(path: &Path) -> Result<Rounds, Failure> {
                         word(&result["contender"]),
                     ];
                     let values = list(&figure["rounds"]);
-                    rounds.push((key, values.iter().filter_map(Value::as_f64).collect()));
+                    rounds.push((
+                        key,
+                        values
+                            .iter()
+                            .take(ROUNDS)
+                            .filter_map(Value::as_f64)
+                            .collect(),
+                    ));
                 }
             }
         }

@@ -107,8 +107,10 @@ pub(crate) fn section(
         if let Some((min, mean, max)) = site.age {
             write!(out, " age={min}/{mean}/{max}")?;
         }
-        if let Some((low, high)) = site.pids {
-            write!(out, " pid={low}-{high}")?;
+        match site.pids {
+            Some((low, high)) if low == high => write!(out, " pid={low}")?,
+            Some((low, high)) => write!(out, " pid={low}-{high}")?,
+            None => {}
         }
         writeln!(out)?;
         for frame in &site.stack {

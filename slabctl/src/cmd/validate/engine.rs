@@ -36,8 +36,20 @@ pub(super) fn run(context: &Context, ask: bool) -> anyhow::Result<Status> {
     }
     out.flush()?;
     open::say_warnings(&context.global, &snapshot);
-    let clean = verdict.faults.is_empty();
-    Ok(if clean { Status::Ok } else { Status::Findings })
+    Ok(status(&verdict))
+}
+
+/// Findings are findings; without any, a cache that nothing is known of is no clean one.
+fn status(verdict: &Verdict) -> Status {
+    if !verdict.faults.is_empty() || verdict.more > 0 {
+        Status::Findings
+    } else if verdict.moving >= verdict.caches * u64::from(verdict.passes.max(1))
+        && verdict.caches > 0
+    {
+        Status::Failed
+    } else {
+        Status::Ok
+    }
 }
 
 fn not_acknowledged(source: &dyn Engines) -> Failure {
@@ -58,7 +70,7 @@ pub(crate) fn lines(verdict: &Verdict, out: &mut impl Write) -> std::io::Result<
     }
     writeln!(
         out,
-        "{} caches, {} slabs checked, {}: {}{}",
+        "{} caches, {} slabs checked, {}: {}{}{}",
         verdict.caches,
         verdict.slabs,
         match verdict.passes {
@@ -69,6 +81,10 @@ pub(crate) fn lines(verdict: &Verdict, out: &mut impl Write) -> std::io::Result<
         match verdict.unchecked {
             0 => String::new(),
             n => format!("; {n} looks at slabs did not hold still"),
+        },
+        match verdict.moving {
+            0 => String::new(),
+            n => format!("; {n} looks at caches told nothing, since they moved all the time"),
         }
     )
 }
@@ -77,6 +93,20 @@ pub(crate) fn lines(verdict: &Verdict, out: &mut impl Write) -> std::io::Result<
 mod tests {
     use super::*;
     use collectors::source::Fault;
+
+    #[test]
+    fn what_never_held_still_is_not_clean() {
+        let mut verdict = Verdict {
+            caches: 2,
+            passes: 1,
+            ..Verdict::default()
+        };
+        assert_eq!(status(&verdict), Status::Ok);
+        verdict.moving = 2;
+        assert_eq!(status(&verdict), Status::Failed);
+        verdict.more = 1;
+        assert_eq!(status(&verdict), Status::Findings);
+    }
 
     #[test]
     fn each_finding_is_a_line() {

@@ -24,7 +24,12 @@ pub(super) fn line(row: &Row<'_>, out: &mut impl Write) -> io::Result<()> {
     if let Some(offset) = row.fault.and_then(|f| f.offset) {
         write!(out, "offset {offset}: ")?;
     }
-    writeln!(out, "{} ({})", text::safe(row.message), row.code)?;
+    writeln!(
+        out,
+        "{} ({})",
+        text::safe(row.message),
+        text::safe(row.code)
+    )?;
     let Some(fault) = row.fault else {
         return Ok(());
     };
@@ -46,7 +51,7 @@ pub(super) fn line(row: &Row<'_>, out: &mut impl Write) -> io::Result<()> {
 /// How much was found.
 pub(super) fn found(listed: usize, more: u64) -> String {
     match (listed, more) {
-        (0, _) => "no findings".to_owned(),
+        (0, 0) => "no findings".to_owned(),
         (1, 0) => "1 finding".to_owned(),
         (n, 0) => format!("{n} findings"),
         (n, more) => format!("{n} findings and {more} more not listed"),
