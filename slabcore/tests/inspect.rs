@@ -342,3 +342,27 @@ fn a_process_that_closed_all_its_files_is_found() {
     assert!(well);
     give_back(&caches, kept);
 }
+
+/// The system ends a process that makes a file longer than it may be.
+#[test]
+fn a_process_that_may_write_no_files_lives_without_a_segment() {
+    let _alone = ALONE.lock();
+    let engine = Engine::new(EngineConfig::new()).unwrap();
+    let caches = caches(&engine);
+    let well = in_child(
+        // SAFETY: the child uses the engine and the C library, which handle forks.
+        || unsafe { libc::fork() },
+        || {
+            let none = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
+            // SAFETY: the record is whole.
+            let set = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const none) } == 0;
+            let kept = work(&caches);
+            give_back(&caches, kept);
+            set
+        },
+    );
+    assert!(well);
+}

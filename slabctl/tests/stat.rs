@@ -104,3 +104,35 @@ fn a_source_that_does_not_change_is_refused_before_anything_runs() {
     assert!(!fs::exists(made).unwrap());
     assert_eq!(fs::read(&file).unwrap(), b"x");
 }
+
+#[test]
+fn who_ends_it_ends_the_command_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pid");
+    let script = format!("echo $$ >{}; exec sleep 600", file.display());
+    let mut command = slabctl();
+    command.args(["stat", "-q", "--", "sh", "-c", &script]);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(!status.success());
+            return skip(UNREADABLE);
+        }
+        match fs::read_to_string(&file) {
+            Ok(text) if text.ends_with('\n') => break text.trim().to_owned(),
+            _ => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    };
+    let id = child.id().to_string();
+    let kill = std::process::Command::new("kill")
+        .args(["-s", "TERM", &id])
+        .status();
+    assert!(kill.unwrap().success());
+    // The command's end, by the rule of shells.
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    assert!(!fs::exists(format!("/proc/{pid}")).unwrap());
+}

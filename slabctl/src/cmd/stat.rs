@@ -143,7 +143,13 @@ fn watch(
         if let Some(outcome) = load.wait(every) {
             break outcome;
         }
-        let now = source.sample(&between).map_err(open::with_hints)?;
+        let now = match source.sample(&between) {
+            Ok(now) => now,
+            Err(error) => {
+                context.note(&format!("warning: no sample: {error}"));
+                continue;
+            }
+        };
         samples += 1;
         peaks.add(&now);
         if tell {
@@ -151,8 +157,15 @@ fn watch(
             context.note(&line);
         }
     };
-    let elapsed = start.elapsed();
-    let after = source.sample(&ends).map_err(open::with_hints)?;
+    let elapsed = outcome.at.saturating_duration_since(start);
+    let after = source.sample(&ends).map_err(|error| {
+        // Whoever waits for the command hears of it all the same.
+        let status = match outcome.status() {
+            Status::Command(0) => Status::Failed,
+            other => other,
+        };
+        Failure::new(status, error.to_string())
+    })?;
     peaks.add(&after);
     let diff = diff::diff(&before, &after, Some(elapsed));
     let peaks = diff.rows.iter().map(|row| peaks.get(row)).collect();

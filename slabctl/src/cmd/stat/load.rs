@@ -3,22 +3,31 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use crate::fail::{Failure, Status};
+
+/// How long a signal waits until it is passed on.
+const STEP: Duration = Duration::from_millis(100);
 
 /// A command that runs.
 pub(crate) struct Load {
     name: String,
     pid: u32,
-    ended: Receiver<std::io::Result<ExitStatus>>,
+    /// The process, whatever becomes of its number; `None` where the system has no such thing.
+    process: Option<OwnedFd>,
+    /// Signals that are passed on, and whether they have come.
+    noted: Vec<(Signal, Arc<AtomicBool>)>,
+    ended: Receiver<(std::io::Result<ExitStatus>, Instant)>,
 }
 
 /// How it ended.
@@ -30,6 +39,8 @@ pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
     /// The signal that ended it.
     pub(crate) signal: Option<i32>,
+    /// When.
+    pub(crate) at: Instant,
 }
 
 impl Load {
@@ -66,12 +77,28 @@ impl Load {
             Failure::new(Status::Command(code), format!("{name}: {e}"))
         })?;
         let pid = child.id();
+        let process = Pid::from_child(&child);
+        let process = pidfd_open(process, PidfdFlags::empty()).ok();
+        let mut noted = Vec::new();
+        for signal in [Signal::TERM, Signal::HUP] {
+            let come = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal.as_raw(), Arc::clone(&come))
+                .map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
+            noted.push((signal, come));
+        }
         let (tell, ended) = channel();
         std::thread::spawn(move || {
+            let status = child.wait();
             // Who waits for it may have failed meanwhile.
-            let _ = tell.send(child.wait());
+            let _ = tell.send((status, Instant::now()));
         });
-        Ok(Self { name, pid, ended })
+        Ok(Self {
+            name,
+            pid,
+            process,
+            noted,
+            ended,
+        })
     }
 
     /// Its process.
@@ -81,16 +108,35 @@ impl Load {
 
     /// Waits for its end, at most so long.
     pub(crate) fn wait(&self, time: Duration) -> Option<Outcome> {
-        let status = match self.ended.recv_timeout(time) {
-            Ok(status) => status.ok(),
-            Err(RecvTimeoutError::Timeout) => return None,
-            Err(RecvTimeoutError::Disconnected) => None,
+        let end = Instant::now() + time;
+        let (status, at) = loop {
+            self.pass_on();
+            let left = end.saturating_duration_since(Instant::now());
+            match self.ended.recv_timeout(left.min(STEP)) {
+                Ok((status, at)) => break (status.ok(), at),
+                Err(RecvTimeoutError::Timeout) if left > STEP => {}
+                Err(RecvTimeoutError::Timeout) => return None,
+                Err(RecvTimeoutError::Disconnected) => break (None, Instant::now()),
+            }
         };
         Some(Outcome {
             name: self.name.clone(),
             code: status.and_then(|s| s.code()),
             signal: status.and_then(|s| s.signal()),
+            at,
         })
+    }
+
+    /// Who ends this program wants the command to end.
+    fn pass_on(&self) {
+        for (signal, come) in &self.noted {
+            if come.swap(false, Ordering::Relaxed)
+                && let Some(process) = &self.process
+            {
+                // It may have ended just now.
+                let _ = pidfd_send_signal(process, *signal);
+            }
+        }
     }
 }
 
