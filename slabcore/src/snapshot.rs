@@ -129,6 +129,8 @@ pub struct EngineSnapshot {
     pub failed: u64,
     /// Large objects, and bytes of their runs.
     pub large: (u64, u64),
+    /// Reports made so far: about debug caches, hardened links, guard pages, foreign pointers.
+    pub faults: u64,
     /// The caches.
     pub caches: Vec<CacheSnapshot>,
 }
@@ -176,6 +178,7 @@ impl Engine {
                 core.large_count.load(Relaxed),
                 core.large_bytes.load(Relaxed),
             ),
+            faults: core.faults.load(Relaxed),
             caches,
         }
     }

@@ -59,6 +59,7 @@ fn engine(of: &PublishedEngine, names: Vec<&str>, caches: Vec<CacheSnapshot>) ->
         decommitted: of.get("decommitted"),
         failed: of.get("failed"),
         large: (of.get("large_objects"), of.get("large_bytes")),
+        faults: of.get("faults"),
         caches,
     }
 }

@@ -162,6 +162,7 @@ pub(super) fn engine(
         decommitted: pages(engine.decommitted),
         failed: engine.failed,
         large: engine.large,
+        faults: engine.faults,
         caches,
     })
 }

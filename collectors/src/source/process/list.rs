@@ -110,5 +110,5 @@ fn look(segment: &Segment, listed: &mut Listed) {
     listed.caches = Some(caches().count() as u64);
     listed.objects = Some(caches().map(|of| of.objects).sum());
     listed.used_bytes = Some(engines.iter().map(|of| of.used).sum());
-    listed.faults = Some(caches().map(|of| of.faults).sum());
+    listed.faults = Some(engines.iter().map(|of| of.faults).sum());
 }
