@@ -200,9 +200,17 @@ impl EngineCore {
     }
 
     /// As [`Self::add_ref`], unless the last reference is gone and the engine is about to go.
+    #[cfg_attr(shuttle, allow(dead_code))]
     pub fn try_add_ref(&self) -> bool {
-        let more = |refs: u32| (refs > 0).then(|| refs + 1);
-        self.refs.fetch_update(Relaxed, Relaxed, more).is_ok()
+        let mut refs = self.refs.load(Relaxed);
+        while refs > 0 {
+            let more = self.refs.compare_exchange(refs, refs + 1, Relaxed, Relaxed);
+            match more {
+                Ok(_) => return true,
+                Err(now) => refs = now,
+            }
+        }
+        false
     }
 
     /// Gives a reference up; the last one unmaps everything, unless objects live on.
