@@ -91,6 +91,11 @@ pub(super) fn ensure() -> Option<Live> {
     let own = live::prepare()?;
     let turn = own.making.compare_exchange(0, 1, Ordering::AcqRel, Relaxed);
     turn.ok()?;
+    // Another thread may have had its turn since: what it made is in use.
+    if let Some(live) = Live::current() {
+        own.making.store(0, Ordering::Release);
+        return Some(live);
+    }
     let made = make(own, place);
     // One that cannot be made is not tried again and again.
     own.making
