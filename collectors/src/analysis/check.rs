@@ -9,8 +9,7 @@ pub mod condition;
 use std::collections::BTreeMap;
 
 use self::condition::{Condition, Figure, Limit};
-use super::diff::{Diff, Presence};
-use super::totals::is_empty;
+use super::diff::{Diff, DiffRow, Presence};
 use crate::columns::Row;
 use crate::filter::Filter;
 use crate::model::{Bytes, Snapshot, Unit};
@@ -84,6 +83,15 @@ impl Rule {
         self.figure().is_some_and(|figure| figure.per_hour)
     }
 
+    /// A cache of such a figure changes nothing, whether it belongs to the rule or not.
+    fn is_harmless(&self, one: &Judged) -> bool {
+        if self.sum {
+            one.value == 0.0
+        } else {
+            self.judge(one.value, one.whole) == Severity::Ok
+        }
+    }
+
     fn judge(&self, value: f64, whole: Option<f64>) -> Severity {
         let is = |condition: &Option<Condition>| {
             let condition = condition.as_ref()?;
@@ -117,6 +125,19 @@ pub struct Judged {
     pub severity: Severity,
 }
 
+impl Judged {
+    /// Not judged yet, and of no name.
+    const fn new(value: f64, approx: bool, whole: Option<f64>) -> Self {
+        Self {
+            cache: None,
+            value,
+            approx,
+            whole,
+            severity: Severity::Ok,
+        }
+    }
+}
+
 /// What became of a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
@@ -124,7 +145,8 @@ pub struct Outcome {
     pub severity: Severity,
     /// Caches that it was about.
     pub caches: usize,
-    /// Of these, how many have no such figure.
+    /// Of these, how many have no such figure, or belong to the rule only if a
+    /// figure that is not known says so.
     pub unknown: usize,
     /// What is beyond a limit, the worst first; [`MAX_HITS`] at most.
     pub hits: Vec<Judged>,
@@ -173,12 +195,22 @@ fn unknown(why: String) -> Outcome {
     }
 }
 
+/// A change in an hour, with what it is a share of.
+fn per_hour(figure: Figure, row: &DiffRow) -> Option<Judged> {
+    let change = figure.change(&row.changes)?;
+    let per_hour = change.per_hour?;
+    let before = change.before.map(|before| before.value as f64);
+    Some(Judged::new(per_hour.value, per_hour.approx, before))
+}
+
 /// The caches of a rule with their figures.
 struct Chosen {
     /// Caches whose name fits.
     named: usize,
     /// Caches of the rule.
     caches: usize,
+    /// Of these, caches that may not be: a comparison hangs on what is not known.
+    undecided: usize,
     values: Vec<Judged>,
     memory: Option<f64>,
 }
@@ -188,6 +220,7 @@ impl Chosen {
         let mut chosen = Self {
             named: 0,
             caches: 0,
+            undecided: 0,
             values: Vec::new(),
             memory: now.system.meminfo.mem_total.map(|b| Bytes::get(b) as f64),
         };
@@ -198,54 +231,41 @@ impl Chosen {
             let row = Row::new(cache, now.system.page_size);
             let mut names = cache.names().chain(cache.sysfs_id.as_deref());
             chosen.named += usize::from(names.any(|name| rule.caches.accepts_name(name)));
-            if !rule.caches.accepts(&row) {
+            let belongs = rule.caches.holds(&row);
+            // A share of nothing is not a figure that is missing.
+            let nothing = figure.column.unit == Unit::Percent && cache.is_empty() == Some(true);
+            if belongs == Some(false) || nothing {
                 continue;
             }
-            // A share of nothing is not a figure that is missing.
-            if figure.column.unit == Unit::Percent && is_empty(cache) == Some(true) {
+            let judged = if figure.per_hour {
+                changed.get(&at).and_then(|row| per_hour(figure, row))
+            } else {
+                let value = figure.column.value(&row);
+                let number = value.number();
+                number.map(|n| Judged::new(n, value.is_approx(), chosen.memory))
+            };
+            if belongs.is_none() && judged.as_ref().is_some_and(|one| rule.is_harmless(one)) {
                 continue;
             }
             chosen.caches += 1;
-            let value = if figure.per_hour {
-                let change = changed.get(&at).and_then(|row| figure.change(&row.changes));
-                change.and_then(|change| {
-                    let per_hour = change.per_hour?;
-                    Some((
-                        per_hour.value,
-                        per_hour.approx,
-                        change.before.map(|b| b.value as f64),
-                    ))
-                })
-            } else {
-                let value = figure.column.value(&row);
-                value
-                    .number()
-                    .map(|n| (n, value.is_approx(), chosen.memory))
-            };
-            chosen
-                .values
-                .extend(value.map(|(value, approx, whole)| Judged {
-                    cache: Some(cache.name.to_string()),
-                    value,
-                    approx,
-                    whole,
-                    severity: Severity::Ok,
-                }));
+            if belongs.is_none() {
+                chosen.undecided += 1;
+                continue;
+            }
+            chosen.values.extend(judged.map(|one| Judged {
+                cache: Some(cache.name.to_string()),
+                ..one
+            }));
         }
         if rule.sum && figure.per_hour && rule.caches.columns().is_empty() {
             // What a cache that is gone gave back is a part of the sum.
             for row in rows.iter().filter(|row| row.presence == Presence::Vanished) {
-                let change = figure
-                    .change(&row.changes)
-                    .filter(|_| rule.caches.accepts_name(&row.name));
-                let lost = change.and_then(|c| Some((c.per_hour?, c.before?)));
+                let lost = per_hour(figure, row)
+                    .filter(|lost| lost.whole.is_some() && rule.caches.accepts_name(&row.name));
                 chosen.caches += usize::from(lost.is_some());
-                chosen.values.extend(lost.map(|(per_hour, before)| Judged {
+                chosen.values.extend(lost.map(|lost| Judged {
                     cache: Some(row.name.to_string()),
-                    value: per_hour.value,
-                    approx: per_hour.approx,
-                    whole: Some(before.value as f64),
-                    severity: Severity::Ok,
+                    ..lost
                 }));
             }
         }
@@ -283,6 +303,10 @@ impl Chosen {
             other => other,
         };
         let why = match severity {
+            Severity::Unknown if self.undecided > 0 && unknown == self.undecided => Some(format!(
+                "whether {unknown} of {} caches belong to it hangs on figures that are not known",
+                self.caches
+            )),
             Severity::Unknown if unknown > 0 => Some(format!(
                 "the figure of {unknown} of {} caches is not known",
                 self.caches
@@ -316,13 +340,9 @@ impl Chosen {
         } else {
             self.memory
         };
-        vec![Judged {
-            cache: None,
-            value: self.values.iter().map(|one| one.value).sum(),
-            approx: short || self.values.iter().any(|one| one.approx),
-            whole,
-            severity: Severity::Ok,
-        }]
+        let sum = self.values.iter().map(|one| one.value).sum();
+        let approx = short || self.values.iter().any(|one| one.approx);
+        vec![Judged::new(sum, approx, whole)]
     }
 }
 

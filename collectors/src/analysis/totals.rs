@@ -4,7 +4,7 @@
 //! number of caches that lack it is told. How the caches are spread around the
 //! sums is in [`Extended`].
 
-use crate::model::{Approx, Bytes, Cache, Objects, Quantity, Slabs};
+use crate::model::{Approx, Bytes, Cache, Objects, Slabs};
 
 use super::Usage;
 
@@ -82,7 +82,7 @@ macro_rules! totals {
                 for cache in caches {
                     let usage = Usage::of(cache, page_size);
                     count += 1;
-                    empty_caches += u64::from(is_empty(cache) == Some(true));
+                    empty_caches += u64::from(cache.is_empty() == Some(true));
                     $(
                         let ($cache, $usage) = (cache, &usage);
                         let figure: Option<Approx<$unit>> = $figure;
@@ -115,22 +115,11 @@ totals! {
     padding: Bytes, "Bytes at the ends of slabs.", |_cache, usage| usage.padding;
 }
 
-/// Whether a cache holds nothing, by the first figure that tells.
-pub fn is_empty(cache: &Cache) -> Option<bool> {
-    [
-        Quantity::Slabs,
-        Quantity::TotalObjects,
-        Quantity::ReportedTotal,
-    ]
-    .into_iter()
-    .find_map(|q| cache.get(q))
-    .map(|figure| figure.value == 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analysis::testing::{self, sysfs};
+    use crate::model::Quantity;
 
     #[test]
     fn sums_are_exact_and_the_parts_add_up() {

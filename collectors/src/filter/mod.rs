@@ -15,7 +15,8 @@
 //! A pattern holds when the shown name or an alias matches; the sysfs id of a
 //! merged cache (`:aA-0000192`) is looked at only by a pattern with a colon,
 //! so that `*128*` does not find a cache by the size in its id. A comparison
-//! with a figure that is not known never holds. `K`, `M`, `G` are powers of
+//! with a figure that is not known neither holds nor fails: `not` of it does
+//! not hold either, and `or` and `and` decide where they can without it. `K`, `M`, `G` are powers of
 //! 1024 for sizes and of 1000 for counts.
 
 mod parse;
@@ -27,7 +28,7 @@ use regex::Regex;
 
 use crate::columns::{Column, Row, Value};
 use crate::error::Error;
-use crate::model::Cache;
+use crate::model::{Cache, Unit};
 use crate::source::Demand;
 
 /// A parsed filter.
@@ -108,8 +109,13 @@ impl Filter {
         }
     }
 
-    /// Whether the cache passes.
+    /// Whether the cache passes: the filter is known to hold for it.
     pub fn accepts(&self, row: &Row<'_>) -> bool {
+        self.holds(row) == Some(true)
+    }
+
+    /// Whether the filter holds; `None` where that hangs on a figure that is not known.
+    pub fn holds(&self, row: &Row<'_>) -> Option<bool> {
         eval(&self.0, row)
     }
 
@@ -184,26 +190,47 @@ fn names(expr: &Expr, name: &str) -> bool {
     }
 }
 
-fn eval(expr: &Expr, row: &Row<'_>) -> bool {
+/// Three-valued logic, after Kleene.
+fn eval(expr: &Expr, row: &Row<'_>) -> Option<bool> {
     match expr {
-        Expr::All => true,
-        Expr::Or(list) => list.iter().any(|e| eval(e, row)),
-        Expr::And(list) => list.iter().all(|e| eval(e, row)),
-        Expr::Not(inner) => !eval(inner, row),
-        Expr::Glob(glob, ids) => any_name(row.cache, *ids, |name| glob.is_match(name)),
-        Expr::Regex(regex, ids) => any_name(row.cache, *ids, |name| regex.is_match(name)),
-        Expr::Number(column, op, wanted) => column
-            .value(row)
-            .number()
-            .is_some_and(|have| op.holds(&have, wanted)),
-        Expr::Text(column, op, wanted) => match column.value(row) {
-            Value::Text(have) => op.holds(&&*have, &wanted.as_str()),
-            _ => false,
+        Expr::All => Some(true),
+        Expr::Or(list) => any(list.iter().map(|e| eval(e, row))),
+        Expr::And(list) => any(list.iter().map(|e| Some(!eval(e, row)?))).map(|any| !any),
+        Expr::Not(inner) => eval(inner, row).map(|holds| !holds),
+        Expr::Glob(glob, ids) => Some(any_name(row.cache, *ids, |name| glob.is_match(name))),
+        Expr::Regex(regex, ids) => Some(any_name(row.cache, *ids, |name| regex.is_match(name))),
+        Expr::Number(column, op, wanted) => match column.value(row).number() {
+            Some(have) => Some(op.holds(&have, wanted)),
+            // A share of nothing is not a figure that is missing.
+            None if column.unit == Unit::Percent && row.cache.is_empty() == Some(true) => {
+                Some(false)
+            }
+            None => None,
         },
-        Expr::Match(column, positive, regex) => match column.value(row) {
-            Value::Text(have) => regex.is_match(&have) == *positive,
-            _ => false,
-        },
+        Expr::Text(column, op, wanted) => {
+            text(column, row, |have| op.holds(&have, &wanted.as_str()))
+        }
+        Expr::Match(column, positive, regex) => {
+            text(column, row, |have| regex.is_match(have) == *positive)
+        }
+    }
+}
+
+/// One holds; else, not known where one is not known.
+fn any(mut parts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut known = Some(false);
+    let held = parts.any(|part| {
+        known = known.and(part.map(|_| false));
+        part == Some(true)
+    });
+    if held { Some(true) } else { known }
+}
+
+fn text(column: &Column, row: &Row<'_>, holds: impl Fn(&str) -> bool) -> Option<bool> {
+    match column.value(row) {
+        Value::Text(have) => Some(holds(&have)),
+        Value::Missing => None,
+        Value::Int(_) | Value::Ratio(_) => Some(false),
     }
 }
 
@@ -263,6 +290,34 @@ mod tests {
         assert!(accepts("slabs=3000 and objects!=99", "x"));
         assert!(accepts("name~^x$", "x") && accepts("name!~y", "x"));
         assert!(accepts("name=x", "x"));
+    }
+
+    #[test]
+    fn what_is_not_known_neither_holds_nor_fails() {
+        let unknown = Cache::new(CacheId(0), "x");
+        let row = Row::new(&unknown, 4096);
+        let holds = |filter: &str| Filter::parse(filter).unwrap().holds(&row);
+        for open in [
+            "slabs>3",
+            "not slabs>3",
+            "use<50%",
+            "x and slabs>3",
+            "y or not slabs=1",
+        ] {
+            assert_eq!(holds(open), None, "{open}");
+        }
+        for yes in ["x or slabs>3", "slabs>3 or x", "not (y and slabs>3)"] {
+            assert_eq!(holds(yes), Some(true), "{yes}");
+        }
+        for no in ["slabs>3 and y", "y and slabs>3", "not (x or slabs>3)"] {
+            assert_eq!(holds(no), Some(false), "{no}");
+        }
+        let mut empty = cache("x");
+        for quantity in [Quantity::Objects, Quantity::TotalObjects, Quantity::Slabs] {
+            empty.set_exact(quantity, 0, Layer::Sysfs);
+        }
+        let use_of = Filter::parse("use<50%").unwrap();
+        assert_eq!(use_of.holds(&Row::new(&empty, 4096)), Some(false));
     }
 
     #[test]

@@ -115,6 +115,18 @@ pub struct Cache {
 }
 
 impl Cache {
+    /// Whether it holds nothing, by the first figure that tells.
+    pub fn is_empty(&self) -> Option<bool> {
+        [
+            Quantity::Slabs,
+            Quantity::TotalObjects,
+            Quantity::ReportedTotal,
+        ]
+        .into_iter()
+        .find_map(|quantity| self.get(quantity))
+        .map(|figure| figure.value == 0)
+    }
+
     /// A cache of which only the name is known.
     pub fn new(id: CacheId, name: impl Into<Box<str>>) -> Self {
         Self {

@@ -100,7 +100,7 @@ impl Selection {
             .collect();
         let matched = rows.len();
         if self.hide_empty {
-            rows.retain(|row| collectors::analysis::totals::is_empty(row.cache) != Some(true));
+            rows.retain(|row| row.cache.is_empty() != Some(true));
         }
         let empty = matched - rows.len();
         match self.sort {

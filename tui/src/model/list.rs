@@ -5,7 +5,6 @@
 
 use std::cmp::Ordering;
 
-use collectors::analysis::totals::is_empty;
 use collectors::columns::{self, Column, Row};
 use collectors::filter::Filter;
 
@@ -79,7 +78,7 @@ impl List {
             .caches
             .iter()
             .enumerate()
-            .filter(|(_, cache)| !self.hide_empty || is_empty(cache) != Some(true))
+            .filter(|(_, cache)| !self.hide_empty || cache.is_empty() != Some(true))
             .map(|(place, cache)| (Row::new(cache, page_size), place))
             .filter(|(row, _)| self.filter.accepts(row))
             .collect();

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use collectors::analysis::totals::is_empty;
 use collectors::columns::{Row, Value};
 use collectors::model::Layer;
 
@@ -76,7 +75,7 @@ fn missing(columns: &[Shown], moment: &Moment) -> Vec<&'static str> {
         .snapshot
         .caches
         .iter()
-        .filter(|cache| is_empty(cache) != Some(true))
+        .filter(|cache| cache.is_empty() != Some(true))
         .map(|cache| Row::new(cache, page_size))
         .collect();
     if rows.is_empty() {

@@ -187,3 +187,30 @@ fn what_is_kept_of_a_rule_is_bounded() {
     let outcome = judge(&rule("", "slabs > 1", ""), &snapshot(&many), None);
     assert_eq!((outcome.hits.len(), outcome.more), (MAX_HITS, 50));
 }
+
+#[test]
+fn a_cache_that_may_belong_makes_the_rule_unknown_only_if_that_matters() {
+    let now = snapshot(&[("a", Some(10)), ("b", Some(300)), ("c", None)]);
+    let of = |caches: &str, limit: &str, sum| {
+        let mut rule = rule(caches, limit, "");
+        rule.sum = sum;
+        judge(&rule, &now, None)
+    };
+    // The number of objects is known of none of them.
+    let open = of("objects > 5", "slabs > 200", false);
+    assert_eq!(open.severity, Severity::Unknown);
+    assert_eq!((open.caches, open.unknown), (2, 2), "a is within limits");
+    assert!(open.why.unwrap().contains("2 of 2 caches belong"));
+    assert_eq!(
+        of("objects > 5 and a", "slabs > 200", false).severity,
+        Severity::Ok
+    );
+    // As one known to belong, which is beyond the limit, says what there is to say.
+    let known = of("objects > 5 or b", "slabs > 200", false);
+    assert_eq!((known.severity, known.unknown), (Severity::Warning, 1));
+    // Caches that may be part of a sum leave a lower bound.
+    let sum = |limit| of("objects > 5 or b", limit, true).severity;
+    assert_eq!(sum("slabs > 200"), Severity::Warning);
+    assert_eq!(sum("slabs > 305"), Severity::Unknown);
+    assert_eq!(sum("slabs < 305"), Severity::Unknown);
+}

@@ -14,7 +14,7 @@
 //! * a cache that lacks a figure is left out of that row and counted, where
 //!   the tool takes the figure for 0.
 
-use super::{Adder, Sum, is_empty};
+use super::{Adder, Sum};
 use crate::analysis::Usage;
 use crate::model::{Approx, Bytes, Cache, Quantity, Unit};
 
@@ -90,7 +90,7 @@ impl Extended {
         let mut active = Vec::new();
         for cache in caches {
             all += 1;
-            match is_empty(cache) {
+            match cache.is_empty() {
                 Some(false) => active.push((cache, Usage::of(cache, page_size))),
                 Some(true) => {}
                 None => unknown += 1,
