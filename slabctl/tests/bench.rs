@@ -106,3 +106,29 @@ fn what_is_not_known_is_refused_before_anything_runs() {
         check_error(&run(args), 2);
     }
 }
+
+#[test]
+fn a_run_is_drawn_into_a_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kmalloc.svg");
+    let args = [
+        "bench",
+        "kmalloc",
+        "--cases",
+        "8,64",
+        "--rounds",
+        "1",
+        "--policy",
+        "hybrid,sheaves",
+        "-q",
+        "--plot",
+        path.to_str().unwrap(),
+    ];
+    let text = stdout(&args);
+    assert!(text.contains("hybrid"), "the table is there, too: {text}");
+    let drawing = std::fs::read_to_string(&path).unwrap();
+    for part in ["sheaves", "kmalloc: free", "medians of 1 rounds"] {
+        assert!(drawing.contains(part), "{part}");
+    }
+    check_error(&run(&args), 1);
+}

@@ -14,6 +14,7 @@ Examples:
   slabctl bench kmalloc --cases 64,256
   slabctl bench concurrent --policy delayed-freeze,cpu-partial --threads 2
   slabctl bench stream xmalloc --peers --rounds 9 --json --write a.json
+  slabctl bench kmalloc --peers --plot kmalloc.svg
   slabctl bench compare a.json b.json
 
 Every contender runs in a process of its own, contenders take turns, and every
@@ -55,6 +56,9 @@ pub(crate) struct Bench {
     /// Write the result into this new file.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
+    /// Draw the result into this new file, .svg or .png.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
 }
 
 /// What else can be done with benchmarks.

@@ -6,6 +6,7 @@
 
 mod child;
 mod compare;
+mod plot;
 mod rounds;
 mod table;
 
@@ -15,6 +16,7 @@ use std::io::{self, Write};
 use loads::bench::{WORKLOADS, Workload};
 use loads::contender::PEERS;
 
+use self::plot::Plot;
 use super::Context;
 use crate::cli::{Bench as Args, BenchAction, Format};
 use crate::fail::{Failure, Status};
@@ -50,6 +52,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
         }
         None => None,
     };
+    let drawing = args.plot.as_deref().map(Plot::create).transpose()?;
     if cfg!(debug_assertions) {
         context
             .note("this program was built without optimisation: times of the engine mean nothing");
@@ -64,6 +67,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
             &mut io::BufWriter::new(file),
         )?,
         None => write(context, args, &plan, &results, &mut Context::out())?,
+    }
+    if let Some(drawing) = drawing {
+        drawing.write(&plan, &results)?;
     }
     let wrong = results
         .iter()

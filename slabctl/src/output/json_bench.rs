@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::envelope::moment;
+use super::machine::Machine;
 use crate::cmd::bench::{CaseResult, Plan, WorkloadResult};
 
 /// Workloads on allocators.
@@ -35,34 +36,6 @@ pub(crate) struct Document<'a> {
     contenders: &'a [String],
     /// The workloads, in the order asked for.
     workloads: Vec<WorkloadOut<'a>>,
-}
-
-/// The machine, as far as it is known.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Machine {
-    /// Kernel release; null when unknown.
-    kernel: Option<String>,
-    /// Processors that may be used; null when unknown.
-    cpus: Option<u64>,
-    /// Name of the processor's model; null when unknown.
-    model: Option<String>,
-}
-
-impl Machine {
-    fn here() -> Self {
-        let line = |path: &str| std::fs::read_to_string(path).ok();
-        let model = line("/proc/cpuinfo").and_then(|text| {
-            let named = text.lines().find(|l| l.starts_with("model name"))?;
-            Some(named.split_once(':')?.1.trim().to_owned())
-        });
-        Self {
-            kernel: line("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
-            cpus: std::thread::available_parallelism()
-                .ok()
-                .map(|n| n.get() as u64),
-            model,
-        }
-    }
 }
 
 /// One workload.

@@ -26,6 +26,7 @@ pub(crate) mod json_stat;
 pub(crate) mod json_tune;
 pub(crate) mod json_validate;
 pub(crate) mod jsonl;
+pub(crate) mod machine;
 mod parts;
 pub(crate) mod row;
 pub(crate) mod schema;
