@@ -32,7 +32,7 @@ pub struct CacheBuilder<'a> {
     ctor: Option<fn(*mut u8)>,
     min_partial: Option<u32>,
     cpu_partial: Option<u32>,
-    min_objects: u32,
+    min_objects: Option<u32>,
     max_order: u32,
     sheaf_capacity: Option<u32>,
     merge: bool,
@@ -80,7 +80,7 @@ impl<'a> CacheBuilder<'a> {
             ctor: None,
             min_partial: None,
             cpu_partial: None,
-            min_objects: 0,
+            min_objects: None,
             max_order: 3,
             sheaf_capacity: None,
             merge: engine.core.config.merge,
@@ -144,10 +144,11 @@ impl<'a> CacheBuilder<'a> {
         self
     }
 
-    /// Objects that a slab should hold; 0 is `4 * (fls(cpus) + 1)`.
+    /// Objects that a slab should hold; 0 is the kernel's `4 * (fls(cpus) + 1)`. By default
+    /// that, too, and 64 with the policy `hybrid`; debug caches follow the kernel.
     #[must_use]
     pub const fn min_objects(mut self, objects: u32) -> Self {
-        self.min_objects = objects;
+        self.min_objects = Some(objects);
         self
     }
 
@@ -263,8 +264,13 @@ impl<'a> CacheBuilder<'a> {
         };
         let size = size.next_multiple_of(align);
         let cpus = self.engine.core.config.cpus;
+        let usual = if self.hooks.is_none() {
+            self.policy.min_objects()
+        } else {
+            0
+        };
         let params = OrderParams {
-            min_objects: Some(self.min_objects),
+            min_objects: Some(self.min_objects.unwrap_or(usual)),
             max_order: self.max_order,
             ..OrderParams::new(size as u64, cpus, PAGE as u64)
         };

@@ -69,6 +69,18 @@ impl Policy {
         matches!(self, Self::Sheaves | Self::Hybrid)
     }
 
+    /// Objects that a slab should hold where the user does not say; 0 is the kernel's rule.
+    ///
+    /// An owner touches the lines of a slab's descriptor and lists once each time it goes
+    /// around its slabs, so larger slabs halve what is missed from 256 bytes on; beyond 64
+    /// objects little is gained (docs/benchmarks/slabcore.md).
+    pub(crate) const fn min_objects(self) -> u32 {
+        match self {
+            Self::Hybrid => 64,
+            Self::Classic | Self::CpuPartial | Self::DelayedFreeze | Self::Sheaves => 0,
+        }
+    }
+
     /// Whether slots have a list of partial slabs limited by `cpu_partial`.
     pub const fn has_cpu_partial(self) -> bool {
         matches!(self, Self::CpuPartial | Self::DelayedFreeze)
