@@ -64,6 +64,75 @@ fn a_program_runs_and_its_caches_are_told_at_its_end() {
     assert!(leaks.stderr.contains("[libc.so"), "{}", leaks.stderr);
 }
 
+/// A program that leaks by a function of its own, writes behind an object, and frees twice, as
+/// its arguments say.
+fn faulty(dir: &Path) -> Option<std::path::PathBuf> {
+    let source = dir.join("faulty.c");
+    let text = r#"
+        #include <stdlib.h>
+        #include <string.h>
+        __attribute__((noinline)) char *leaking(void) { return malloc(100); }
+        int main(int argc, char **argv) {
+            char *volatile kept[10], *volatile other;
+            for (int i = 0; i < 10; i++)
+                kept[i] = leaking();
+            if (argc > 1 && !strcmp(argv[1], "behind"))
+                memset(kept[3] + 100, 7, 5);
+            if (argc > 1 && !strcmp(argv[1], "twice"))
+                other = malloc(50), free(other), free(other);
+            return 0;
+        }"#;
+    fs::write(&source, text).unwrap();
+    let program = dir.join("faulty");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-fno-builtin", "-rdynamic", "-w", "-o"]);
+    let built = cc.arg(&program).arg(&source).status();
+    built.is_ok_and(|of| of.success()).then_some(program)
+}
+
+#[test]
+fn what_is_wrong_with_a_program_is_told_and_is_status_3() {
+    if !has_library() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let Some(program) = faulty(dir.path()) else {
+        skip("needs a C compiler");
+        return;
+    };
+    let program = program.to_str().unwrap();
+    let checked =
+        |fault: &str| run(&["run", "--debug", "FZPU", "--validate", "--", program, fault]);
+    let fine = checked("none");
+    assert_eq!(fine.code, Some(0), "{}", fine.stderr);
+    // Only the process itself looks at guards; it is asked to.
+    let behind = checked("behind");
+    assert_eq!(behind.code, Some(3), "{}", behind.stderr);
+    for part in ["Redzone overwritten", "leaking+0x", "1 finding"] {
+        assert!(behind.stderr.contains(part), "{part}: {}", behind.stderr);
+    }
+    // What was reported and repaired before the end counts.
+    let twice = checked("twice");
+    assert_eq!(twice.code, Some(3), "{}", twice.stderr);
+    assert!(
+        twice.stderr.contains("1 report while it ran"),
+        "{}",
+        twice.stderr
+    );
+    // Whatever else is debugged, leaks have stacks.
+    for debug in [&["--debug", "FZ"][..], &[]] {
+        let told = run(&[&["run", "--leaks"], debug, &["--", program]].concat());
+        let held = told.stderr.lines().find(|line| line.contains("leaking+0x"));
+        assert!(
+            held.unwrap().trim_start().starts_with("10 "),
+            "{}",
+            told.stderr
+        );
+    }
+    let refused = run(&["run", "--debug", "XYZ", "--", program]);
+    check_error(&refused, 2);
+}
+
 /// The bytes of a column of a table on standard error, line by line.
 fn column(told: &Run, name: &str) -> Vec<f64> {
     let mut lines = told.stderr.lines();

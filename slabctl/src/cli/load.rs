@@ -69,10 +69,10 @@ pub(crate) struct Run {
     /// Its caches at its end, the largest first.
     #[arg(long)]
     pub(crate) report: bool,
-    /// Check its heap at its end; status 3 when something is wrong.
+    /// Check its heap at its end; status 3 when something is wrong, or was reported before.
     #[arg(long)]
     pub(crate) validate: bool,
-    /// What is still allocated at its end, by stack; debugs with U if --debug does not say.
+    /// What is still allocated at its end, by stack; debugs with U, beside what --debug says.
     #[arg(long)]
     pub(crate) leaks: bool,
     /// Keep its last figures in a file on tmpfs for slabctl report --from.

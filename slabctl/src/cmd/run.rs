@@ -3,6 +3,7 @@
 //! The library is found beside this program. At its end the program waits until it has been
 //! looked at (`SLABCORE_WATCHER`): so the heap is seen as it is then, and nothing has to be traced.
 
+mod debug;
 mod program;
 
 use std::ffi::OsString;
@@ -26,6 +27,8 @@ use crate::screen::Screen;
 const LIBRARY: &str = "libslabcore_preload.so";
 /// Between two looks at a program that is to be told of.
 const STEP: Duration = Duration::from_millis(10);
+/// How long a program has to check itself.
+const ANSWER: Duration = Duration::from_secs(20);
 /// Between two looks at the clock where it is not.
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -87,6 +90,9 @@ fn check(context: &Context, args: &Args) -> Result<(), Failure> {
             "--filter, --sort, --reverse and --top are of --report",
         ));
     }
+    if let Some(text) = &args.debug {
+        debug::check(text)?;
+    }
     // Before the program runs, not at its end.
     Selection::new(&[], select, None).map(|_| ())
 }
@@ -140,8 +146,7 @@ fn environment(args: &Args, library: &Path, kept: Option<&Path>) -> Vec<(&'stati
         preload.push(others);
     }
     let mut list = vec![("LD_PRELOAD", preload)];
-    let leaks = args.leaks.then(|| "U".to_owned());
-    if let Some(debug) = args.debug.clone().or(leaks) {
+    if let Some(debug) = debug::option(args.debug.as_deref(), args.leaks) {
         list.push(("SLABCORE_DEBUG", debug.into()));
     }
     if let Some(policy) = args.policy {
@@ -193,7 +198,17 @@ fn look(context: &Context, args: &Args, pid: u32) -> anyhow::Result<bool> {
     if !args.validate {
         return Ok(true);
     }
-    let verdict = source.validate().map_err(open::with_hints)?;
+    let before = source.reports().unwrap_or(0);
+    if before > 0 {
+        let s = if before == 1 { "" } else { "s" };
+        writeln!(out, "{before} report{s} while it ran")?;
+    }
+    // It waits, so it answers; it looks at guards and poison, too, and says what it finds.
+    let asked = source.ask(ANSWER).map_err(open::with_hints)?;
+    let verdict = match asked {
+        Some(verdict) => verdict,
+        None => source.validate().map_err(open::with_hints)?,
+    };
     validate::engine::lines(&verdict, &mut out)?;
-    Ok(verdict.faults.is_empty())
+    Ok(before == 0 && verdict.faults.is_empty() && verdict.more == 0)
 }

@@ -73,6 +73,12 @@ impl ProcessSource {
         })
     }
 
+    /// Reports about damage that the process has made; `None` if its memory may not be read.
+    pub fn reports(&self) -> Option<u64> {
+        let engines = self.inspect(Inspector::snapshot).ok()?;
+        Some(engines.iter().map(|of| of.faults).sum())
+    }
+
     /// It is still the process that was opened.
     fn check(&self) -> Result<(), Error> {
         match inspect::start_of(self.pid) {
