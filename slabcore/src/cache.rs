@@ -297,7 +297,7 @@ pub(crate) fn with_slot<R>(core: &CacheCore, work: impl FnOnce(Cx<'_>) -> R) -> 
     if slot.is_some_and(fork::time_to_look) {
         core.engine.pages.tick_if_due();
         if slot.is_some_and(fork::is_outside) {
-            segment::look();
+            segment::look(slot.is_some_and(fork::is_settled));
         }
     }
     let _inside = slot.map(SlowPath::enter);

@@ -56,7 +56,8 @@ pub(crate) const LOST: u32 = u32::MAX;
 static GONE: [AtomicU64; MAX_SLOTS as usize / 64] =
     [const { AtomicU64::new(0) }; MAX_SLOTS as usize / 64];
 
-/// Slow paths of a thread from one look at the time to the next.
+/// Slow paths of a thread from one look at the time to the next, after as many of which each
+/// was one: a small program has few.
 const LOOK_AT_TIME: u32 = 64;
 
 /// How many slow paths a slot's thread is in (a constructor may use other caches), or
@@ -132,7 +133,13 @@ pub(crate) fn time_to_look(slot: u32) -> bool {
     let count = &INSIDE[slot as usize % INSIDE.len()].1;
     let now = count.load(Relaxed).wrapping_add(1);
     count.store(now, Relaxed);
-    now.is_multiple_of(LOOK_AT_TIME)
+    now < LOOK_AT_TIME || now.is_multiple_of(LOOK_AT_TIME)
+}
+
+/// Whether a slot has been in more than a few slow paths.
+pub(crate) fn is_settled(slot: u32) -> bool {
+    let count = &INSIDE[slot as usize % INSIDE.len()].1;
+    count.load(Relaxed) >= LOOK_AT_TIME
 }
 
 /// Whether the calling thread, whose slot it is, is in no slow path.

@@ -49,6 +49,8 @@
 //!     page lock, so before an object of the slab is handed out and after the last one is back.
 //! 15. Other processes read structures by the names in `segment::layout`, which keep their
 //!     meaning. Nothing that allocation depends on is in shared memory.
+//! 16. After its first segment a process makes no system call that allocation does not need as
+//!     well, unless it was asked to (a file for each child, a watcher): a filter may kill it.
 
 #![cfg_attr(loom, allow(missing_docs, dead_code))]
 

@@ -192,26 +192,21 @@ pub fn wipe_on_fork(at: usize, bytes: usize) {
     unsafe { libc::madvise(at as *mut _, bytes, libc::MADV_WIPEONFORK) };
 }
 
-/// Maps a file so that others see what is written; 0 when the system refuses.
-pub fn map_shared(fd: i32, bytes: usize) -> usize {
+/// Maps a file, or memory without one, so that others see what is written; 0 when the system
+/// refuses.
+pub fn map_shared(fd: Option<i32>, bytes: usize) -> usize {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let (flags, fd) = match fd {
+        Some(fd) => (libc::MAP_SHARED, fd),
+        None => (libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1),
+    };
     // SAFETY: a new mapping at an address of the system's choice aliases nothing.
-    let at = unsafe { libc::mmap(null_mut(), bytes, protection, libc::MAP_SHARED, fd, 0) };
+    let at = unsafe { libc::mmap(null_mut(), bytes, protection, flags, fd, 0) };
     if at == libc::MAP_FAILED {
         0
     } else {
         at as usize
     }
-}
-
-/// Device and inode of an open file.
-pub fn file_id(fd: i32) -> Option<(u64, u64)> {
-    // SAFETY: an all-zero record is valid, and the call fills it.
-    let of = unsafe {
-        let mut of: libc::stat = std::mem::zeroed();
-        (libc::fstat(fd, &raw mut of) == 0).then_some(of)
-    }?;
-    Some((of.st_dev, of.st_ino))
 }
 
 /// This process's id.
@@ -235,21 +230,44 @@ pub fn uid() -> u32 {
 /// When this process started, in clock ticks after boot; 0 if it cannot be told.
 pub fn start_ticks() -> u64 {
     let mut text = [0u8; 1024];
+    start_of(read_file(c"/proc/self/stat", &mut text)).unwrap_or(0)
+}
+
+/// Whether a filter decides on this process's system calls. Reads a file, as the loader does
+/// before a program starts: later a filter may have forbidden that.
+pub fn is_filtered() -> bool {
+    let mut text = [0u8; 4096];
+    filters(read_file(c"/proc/self/status", &mut text))
+}
+
+/// What the text of a `status` file says of that: the mode, 0 for none.
+fn filters(status: &[u8]) -> bool {
+    let mut lines = status.split(|byte| *byte == b'\n');
+    let mode = lines.find_map(|line| line.strip_prefix(b"Seccomp:"));
+    mode.is_some_and(|mode| mode.trim_ascii() != b"0")
+}
+
+/// The same, where a filter may be in force that lets `prctl` be called.
+pub fn is_filtered_now() -> bool {
+    // SAFETY: takes no pointers.
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP) > 0 }
+}
+
+/// The start of a file, in a buffer of the caller's; empty if it cannot be read.
+fn read_file<'b>(path: &std::ffi::CStr, buffer: &'b mut [u8]) -> &'b [u8] {
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
     // SAFETY: a path that ends, a buffer of that length, and our own descriptor.
     let got = unsafe {
-        let fd = libc::open(
-            c"/proc/self/stat".as_ptr(),
-            libc::O_RDONLY | libc::O_CLOEXEC,
-        );
+        let fd = libc::open(path.as_ptr(), flags);
         if fd < 0 {
-            return 0;
+            return &[];
         }
-        let got = libc::read(fd, text.as_mut_ptr().cast(), text.len());
+        let got = libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len());
         libc::close(fd);
         got
     };
-    let text = text.get(..usize::try_from(got).unwrap_or(0));
-    text.and_then(start_of).unwrap_or(0)
+    let read = buffer.get(..usize::try_from(got).unwrap_or(0));
+    read.unwrap_or_default()
 }
 
 /// The start in the text of a `stat` file: the 20th field behind the name in brackets.
@@ -267,4 +285,29 @@ pub fn program(path: &mut [u8]) -> &str {
     let path = path.get(..usize::try_from(got).unwrap_or(0));
     path.and_then(|path| std::str::from_utf8(path).ok())
         .unwrap_or_default()
+}
+
+/// The path by which the program was started, without asking the system; empty if unknown.
+pub fn started_as() -> &'static str {
+    // SAFETY: no preconditions; what it gives is 0 or a text that ends and stays.
+    unsafe {
+        let at = libc::getauxval(libc::AT_EXECFN) as *const libc::c_char;
+        let text = (!at.is_null()).then(|| std::ffi::CStr::from_ptr(at));
+        text.and_then(|text| text.to_str().ok()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_told_by_the_processs_status() {
+        assert!(!filters(b""));
+        assert!(!filters(b"Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n"));
+        assert!(filters(b"Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n"));
+        assert!(!filters(b"Seccomp_filters:\t1\n"));
+        assert_eq!(is_filtered(), is_filtered_now());
+        assert!(!started_as().is_empty());
+    }
 }

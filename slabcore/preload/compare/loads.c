@@ -11,6 +11,7 @@
  *   random    OLogN's alloc-test: one thread, random replacement of many objects of all sizes
  *   large     5 to 25 MiB, 20 live
  *   grow      strings and tables that grow by realloc
+ *   slabs     slabs come and go: 30,000 objects of 1 KiB, and none, again and again; hardly anything is at hand
  *   tree      builds, walks and frees trees of small nodes, as cfrac and espresso do: few sizes, short lives
  */
 #include <pthread.h>
@@ -302,11 +303,23 @@ static void tree(void) {
     printf("%llu\n", (unsigned long long)sum);
 }
 
+static void slabs(void) {
+    enum { N = 30000 };
+    static void *kept[N];
+    for (int i = 0; i < 150; i++) {
+        for (int n = 0; n < N; n++)
+            kept[n] = get(1024);
+        for (int n = 0; n < N; n++)
+            free(kept[n]);
+    }
+}
+
 int main(int argc, char **argv) {
     static const struct { const char *name; void (*run)(void); } all[] = {
         {"larson", larson}, {"scratch", scratch}, {"thrash", thrash}, {"xmalloc", xmalloc},
         {"mstress", mstress}, {"simple", simple}, {"thread", thread}, {"random", random_sizes},
         {"large", large}, {"grow", grow}, {"tree", tree},
+        {"slabs", slabs},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (argc == 2 && strcmp(argv[1], all[i].name) == 0)

@@ -4,6 +4,7 @@
 //! * `start`: makes the heap at the first allocation, and what else there is to do once.
 //! * `environment`: what can be chosen, in one table; `output`: where reports and complaints go.
 //! * `foreign`: pointers that are not of the heap.
+//! * `end`: `_exit`, so that a process that ends by it can be looked at.
 //!
 //! Nothing here allocates, so that it may run inside of an allocation, before `main`, and
 //! before the loader has initialised anything.
@@ -13,6 +14,7 @@
 //! heap, in which there is nothing.
 
 mod aligned;
+mod end;
 mod environment;
 mod exports;
 mod foreign;

@@ -17,7 +17,7 @@ struct Case {
     script: &'static str,
 }
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     Case {
         name: "shell",
         needs: "sh",
@@ -80,6 +80,24 @@ pragma integrity_check;
 select count(*), sum(length(b)), round(sum(c), 3) from t;
 END
         ",
+    },
+    Case {
+        name: "redis",
+        needs: "redis-server",
+        script: r#"
+            redis-server --port 0 --unixsocket "$PWD/s" --save '' --appendonly no --enable-debug-command local >log &
+            until redis-cli -s s ping 2>&1 | grep -q PONG; do sleep 0.05; done
+            redis-benchmark -s s -q -n 100 -P 8 -c 10 -d 200 -t set,incr,lpush,sadd,hset,zadd,mset >log2
+            redis-cli -s s eval "
+                for i = 1, 2000 do
+                    redis.call('set', 'k' .. i, string.rep('x', i % 300))
+                    redis.call('lpush', 'l' .. i % 7, i)
+                    redis.call('hset', 'h' .. i % 5, i, i * i)
+                end
+                return redis.call('dbsize')" 0
+            redis-cli -s s debug reload; redis-cli -s s debug digest; redis-cli -s s flushall
+            redis-cli -s s shutdown nosave; wait; ! grep -i 'crashed' log
+        "#,
     },
     Case {
         name: "compiler",

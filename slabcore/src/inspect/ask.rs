@@ -37,16 +37,12 @@ pub fn let_go(pid: u32, wait: Duration) -> io::Result<bool> {
     }
 }
 
-/// Whether a process has come to its end and waits for its watcher.
-pub fn is_waiting(pid: u32) -> bool {
-    let Ok(Some(found)) = find::of_process(pid) else {
-        return false;
-    };
-    let mut state = [0; 8];
-    let read = found
-        .file
-        .read_exact_at(&mut state, format::head::STATE as u64);
-    read.is_ok() && u64::from_ne_bytes(state) == format::state::ENDING
+/// Tells such a process that its watcher begins to look, so that it waits longer.
+pub fn have_wait(pid: u32, wait: Duration) -> io::Result<bool> {
+    match Mailbox::open(pid)? {
+        Some(mailbox) => mailbox.ask(mailbox::STAY, Instant::now() + wait),
+        None => Ok(false),
+    }
 }
 
 /// The mailbox of a running process.

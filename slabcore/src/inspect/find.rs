@@ -24,12 +24,30 @@ pub struct Found {
     pub file: File,
 }
 
-/// The segment that a process has open, or at least mapped; `None` if it has none.
+/// The segment that a process has open, or at least mapped; `None` if it has none. Its own,
+/// or, if it is a child that has none yet, its parent's.
 pub fn of_process(pid: u32) -> io::Result<Option<Found>> {
-    match opened(pid)? {
-        Some(found) => Ok(Some(found)),
-        None => super::mapped::of_process(pid),
+    let opened = opened(pid)?;
+    if opened.as_ref().is_some_and(|of| is_of(&of.file, pid)) {
+        return Ok(opened);
     }
+    let mapped = super::mapped::of_process(pid)?;
+    let own = mapped.as_ref().is_some_and(|of| is_of(&of.file, pid));
+    Ok(if own { mapped } else { opened.or(mapped) })
+}
+
+/// Whether a file is the segment of a process, by its own words.
+pub(super) fn is_of(file: &File, pid: u32) -> bool {
+    let mut head = [0; format::IDENTITY.at + 8];
+    file.read_exact_at(&mut head, 0).is_ok() && says(&head) == Some(pid.into())
+}
+
+/// Whose segment begins with these bytes; `None` if none does.
+pub(super) fn says(head: &[u8]) -> Option<u64> {
+    let at = format::IDENTITY.at + format::identity::PID;
+    let pid = head.get(at..)?.first_chunk()?;
+    head.starts_with(&format::MAGIC)
+        .then(|| u64::from_ne_bytes(*pid))
 }
 
 fn opened(pid: u32) -> io::Result<Option<Found>> {
@@ -48,8 +66,7 @@ fn opened(pid: u32) -> io::Result<Option<Found>> {
         }
         let file = open(&path)?;
         // A child that has its parent's open, too, has its own at another number.
-        let ours = read(&file).is_ok_and(|of| of.identity.pid == u64::from(pid));
-        if ours {
+        if is_of(&file, pid) {
             return Ok(Some(Found { path, file }));
         }
         newest = Some(Found { path, file });

@@ -1,9 +1,10 @@
-//! The segment of a process that closed its files: daemons do that with all they do not know.
+//! The segment of a process that has no file of it open: daemons close all that they do not
+//! know, and children of a fork have theirs in shared memory without a file.
 //!
-//! It is mapped still. The system opens what a mapping is of for those who may do everything;
-//! for others its bytes are copied out of the process's memory.
+//! It is mapped. The system opens what a mapping is of for those who may do everything; for
+//! others its bytes are copied out of the process's memory.
 
-use super::find::{Found, is_name, open};
+use super::find::{Found, is_name, is_of, open, says};
 use super::memory::Memory as _;
 use super::process::Process;
 use crate::segment::format;
@@ -16,30 +17,62 @@ use std::path::{Path, PathBuf};
 /// Bytes of a list of mappings that are looked at.
 const MOST: u64 = 64 << 20;
 
-/// The segment that a process has mapped; `None` if it has none.
+/// The segment that a process has mapped, its own if there is one; `None` if it has none.
 pub(super) fn of_process(pid: u32) -> io::Result<Option<Found>> {
     let file = File::open(format!("/proc/{pid}/maps"))?;
     let mut lines = BufReader::new(file.take(MOST));
     let mut line = Vec::new();
+    let mut parents = None;
     while lines.read_until(b'\n', &mut line)? > 0 {
-        if let Some(place) = place(&String::from_utf8_lossy(&line)) {
-            return found(pid, place).map(Some);
-        }
+        let place = place(&String::from_utf8_lossy(&line));
         line.clear();
+        let Some((at, kind)) = place else {
+            continue;
+        };
+        if kind == Kind::Shared && !begins_as_one(pid, at.0) {
+            continue;
+        }
+        let found = found(pid, at)?;
+        if is_of(&found.file, pid) {
+            return Ok(Some(found));
+        }
+        parents = Some(found);
     }
-    Ok(None)
+    Ok(parents)
 }
 
-/// First address and end of a mapping of a segment, from its line.
-fn place(line: &str) -> Option<(u64, u64)> {
+/// Whether a segment is there: others share memory without a file, too.
+fn begins_as_one(pid: u32, at: u64) -> bool {
+    let mut head = [0; format::IDENTITY.at + 8];
+    let read = Process::open(pid).is_ok_and(|of| of.get(at, &mut head).is_ok());
+    read && says(&head).is_some()
+}
+
+/// What a mapping is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A file with a segment's name.
+    Named,
+    /// Shared memory without a file, as long as a segment.
+    Shared,
+}
+
+/// First address and end of a mapping that may be a segment, from its line.
+fn place(line: &str) -> Option<((u64, u64), Kind)> {
     let path = line.split_once('/').map(|(_, path)| path.trim_end())?;
-    if !is_name(Path::new(&format!("/{path}"))) {
-        return None;
-    }
     let (start, rest) = line.split_once('-')?;
-    let end = rest.split(' ').next()?;
+    let (end, rest) = rest.split_once(' ')?;
     let number = |text| u64::from_str_radix(text, 16).ok();
-    Some((number(start)?, number(end)?)).filter(|(start, end)| start < end)
+    let (start, end) = Some((number(start)?, number(end)?)).filter(|(start, end)| start < end)?;
+    let shared = path == "dev/zero (deleted)" && rest.starts_with("rw-s");
+    let kind = if is_name(Path::new(&format!("/{path}"))) {
+        Kind::Named
+    } else if shared && end - start == format::BYTES as u64 {
+        Kind::Shared
+    } else {
+        return None;
+    };
+    Some(((start, end), kind))
 }
 
 fn found(pid: u32, (start, end): (u64, u64)) -> io::Result<Found> {
@@ -95,14 +128,25 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_is_a_segment_by_its_name_only() {
-        let line = |path: &str| format!("7f12a000-7f12c000 rw-s 00000000 00:01 2063   {path}\n");
-        let place_of = |path| place(&line(path));
-        let there = Some((0x7f12_a000, 0x7f12_c000));
-        assert_eq!(place_of("/memfd:slabcore-v1 (deleted)"), there);
-        assert_eq!(place_of("/memfd:other (deleted)"), None);
-        assert_eq!(place_of("/usr/lib/libslabcore_preload.so"), None);
-        assert_eq!(place_of(""), None);
+    fn a_mapping_may_be_a_segment_by_its_name_or_length() {
+        let of = |end: &str, path: &str| {
+            place(&format!(
+                "7f12a000-{end} rw-s 00000000 00:01 2063   {path}\n"
+            ))
+        };
+        let named = Some(((0x7f12_a000, 0x7f12_c000), Kind::Named));
+        assert_eq!(of("7f12c000", "/memfd:slabcore-v1 (deleted)"), named);
+        assert_eq!(of("7f12c000", "/memfd:other (deleted)"), None);
+        assert_eq!(of("7f12c000", "/usr/lib/libslabcore_preload.so"), None);
+        assert_eq!(
+            of("7f12c000", "/dev/zero (deleted)"),
+            None,
+            "another length"
+        );
+        let shared = Some(((0x7f12_a000, 0x7f22_a000), Kind::Shared));
+        assert_eq!(of("7f22a000", "/dev/zero (deleted)"), shared);
+        assert_eq!(of("7f22a000", "/dev/zero"), None);
+        assert_eq!(of("7f12c000", ""), None);
         assert_eq!(place("nonsense"), None);
         assert_eq!(place("x-y /memfd:slabcore-v1"), None);
     }

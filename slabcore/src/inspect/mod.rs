@@ -24,12 +24,14 @@ mod slabs;
 mod snapshot;
 mod stacks;
 mod validate;
+mod watch;
 
-pub use self::ask::{ask_to_validate, is_waiting, let_go};
+pub use self::ask::{ask_to_validate, have_wait, let_go};
 pub use self::find::{Found, file, of_process, open_plain, read};
 pub use self::memory::{Memory, Part};
 pub use self::process::{Process, start_of};
 pub use self::stacks::Stacks;
+pub use self::watch::Watch;
 pub use crate::segment::Refusal;
 
 use crate::dump::{DumpOptions, Next, Visit};

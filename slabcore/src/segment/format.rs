@@ -199,6 +199,8 @@ pub mod mailbox {
     pub const VALIDATE: u64 = 2;
     /// Who watched has seen enough: the process may end.
     pub const LEAVE: u64 = 3;
+    /// Who watched begins to look: the process waits longer.
+    pub const STAY: u64 = 4;
 
     /// Places in a finding: the cache's id and the node.
     pub const CACHE: usize = 0;

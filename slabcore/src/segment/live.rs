@@ -25,6 +25,11 @@ pub(super) struct Own {
     pub due: AtomicU64,
     /// Caches that a pass has dealt with.
     pub done: AtomicUsize,
+    /// The process's number; of a child asked right at the fork.
+    pub pid: AtomicU32,
+    /// The watcher looks, or has seen enough.
+    pub looks: AtomicU32,
+    pub left: AtomicU32,
 }
 
 /// Address of the page with [`Own`].

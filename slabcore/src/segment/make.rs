@@ -1,4 +1,10 @@
 //! Making the segment: the file, the mapping, and what does not change afterwards.
+//!
+//! Source of truth for filters of system calls: seccomp(2). A filter may end the process at a
+//! call that it does not know, and whether it would cannot be asked. So the first segment is a
+//! memfd only if no filter was inherited, and a child's is shared memory without a file, which
+//! takes one call that allocation needs as well; its number is asked for right at the fork,
+//! the rest of who it is is its parent's.
 
 use super::format::{
     BYTES, FIGURES, IDENTITY, LAYOUT, MAGIC, ORDER_MARK, SECTIONS, VERSION, figure, head, identity,
@@ -19,10 +25,13 @@ static CHOICE: Choice = Choice {
     path_len: AtomicU64::new(0),
 };
 
-/// The process that is waited for at the end.
+/// Milliseconds until figures are published for the first time, if there are few slow paths.
+const SOON_MS: u64 = 50;
+
+/// The process that is waited for at the end: the parent of this one when it began.
 static WATCHER: AtomicU32 = AtomicU32::new(0);
 
-/// Whether that process is there and this one's parent.
+/// Whether that process is still there and this one's parent.
 pub(super) fn is_watched() -> bool {
     let watcher = WATCHER.load(Relaxed);
     watcher != 0 && sys::parent() == watcher
@@ -35,9 +44,6 @@ struct Choice {
     path: AtomicU64,
     path_len: AtomicU64,
 }
-
-/// The open file, for a child to close its copy: descriptor + 1, device and inode.
-static FILE: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 /// An engine wants a segment. No lock is held.
 pub(crate) fn begin(place: Place, watcher: u32) {
@@ -53,7 +59,10 @@ pub(crate) fn begin(place: Place, watcher: u32) {
                 CHOICE.path.store(path.as_ptr() as u64, Relaxed);
                 CHOICE.path_len.store(path.len() as u64, Relaxed);
             }
-            WATCHER.store(watcher, Relaxed);
+            // Orphans may get the watcher as their parent later: nobody looks at those.
+            if watcher != 0 && sys::parent() == watcher {
+                WATCHER.store(watcher, Relaxed);
+            }
             CHOICE.kind.store(kind, Ordering::Release);
         }
     }
@@ -104,20 +113,14 @@ pub(super) fn ensure() -> Option<Live> {
 }
 
 fn make(own: &Own, place: Place) -> Option<Live> {
-    leave_parents();
-    // A file that is there already is another process's, or that of the program before `exec`.
-    let fd = place::open(place).or_else(|| match place {
-        Place::File(_) => place::open(Place::Memfd),
-        _ => None,
-    })?;
-    let base = sys::map_shared(fd, BYTES);
-    if base == 0 {
-        // SAFETY: our own descriptor.
-        unsafe { libc::close(fd) };
-        return None;
-    }
-    MAPPED.store(base, Relaxed);
-    remember(fd);
+    static FIRST: AtomicU32 = AtomicU32::new(0);
+    let origin = Origin {
+        is_first: FIRST.swap(1, Relaxed) == 0,
+        parents: MAPPED.swap(0, Relaxed),
+        filtered: false,
+        has_file: false,
+    };
+    let (base, origin) = map(place, origin)?;
     let live = Live::at(base);
     let generation = Generation {
         first: live.word(head::GENERATION[0]),
@@ -125,10 +128,17 @@ fn make(own: &Own, place: Place) -> Option<Live> {
     };
     generation.change(|| {
         contents(live);
-        identify(live);
+        identify(live, own, origin);
         describe(live);
     });
+    if origin.parents != 0 {
+        // SAFETY: the parent's mapping, which a child never uses: see `live`.
+        unsafe { sys::unmap(origin.parents, BYTES) };
+    }
+    MAPPED.store(base, Relaxed);
     live.put(head::STATE, state::RUNS);
+    // A process that soon ends publishes at its end only.
+    own.due.store(sys::coarse_ms() + SOON_MS, Relaxed);
     // Last: who finds the magic finds the rest.
     live.word(head::MAGIC)
         .store(u64::from_ne_bytes(MAGIC), Ordering::Release);
@@ -137,33 +147,46 @@ fn make(own: &Own, place: Place) -> Option<Live> {
     Some(live)
 }
 
-/// Where the segment is mapped, for a child to unmap.
+/// Where the segment is mapped, for a child to read and unmap.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
-fn remember(fd: i32) {
-    let Some((device, inode)) = sys::file_id(fd) else {
-        return;
-    };
-    FILE[1].store(device, Relaxed);
-    FILE[2].store(inode, Relaxed);
-    FILE[0].store(u64::from(fd.unsigned_abs()) + 1, Relaxed);
+/// What a segment comes from.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    /// The program's first; else that of a child.
+    is_first: bool,
+    /// Address of the parent's, or 0.
+    parents: usize,
+    /// A filter was inherited at the start.
+    filtered: bool,
+    has_file: bool,
 }
 
-/// Closes a child's copy of its parent's descriptor, if the number still stands for it, and
-/// ends its copy of the mapping.
-fn leave_parents() {
-    let base = MAPPED.swap(0, Relaxed);
-    if base != 0 {
-        // SAFETY: the parent's mapping, which a child never uses: see `live`.
-        unsafe { sys::unmap(base, BYTES) };
-    }
-    let Some(fd) = FILE[0].swap(0, Relaxed).checked_sub(1) else {
-        return;
+/// Maps memory for a segment: in a file if that may be asked for, or without one.
+fn map(place: Place, mut origin: Origin) -> Option<(usize, Origin)> {
+    origin.filtered = origin.is_first && sys::is_filtered();
+    let file = if origin.is_first {
+        // Who chose a file has to see to it that a filter allows one.
+        let chosen = (!origin.filtered || place != Place::Memfd).then(|| place::open(place));
+        let other = place != Place::Memfd && !origin.filtered;
+        chosen
+            .flatten()
+            .or_else(|| other.then(|| place::open(Place::Memfd)).flatten())
+    } else {
+        let wanted = place.is_of_each() && !sys::is_filtered_now();
+        wanted.then(|| place::open(place)).flatten()
     };
-    if sys::file_id(fd as i32) == Some((FILE[1].load(Relaxed), FILE[2].load(Relaxed))) {
-        // SAFETY: the same file as the one that this module opened under that number.
-        unsafe { libc::close(fd as i32) };
+    if let Some(fd) = file {
+        let base = sys::map_shared(Some(fd), BYTES);
+        if base != 0 {
+            origin.has_file = true;
+            return Some((base, origin));
+        }
+        // SAFETY: our own descriptor.
+        unsafe { libc::close(fd) };
     }
+    let base = sys::map_shared(None, BYTES);
+    (base != 0).then_some((base, origin))
 }
 
 fn contents(live: Live) {
@@ -177,19 +200,42 @@ fn contents(live: Live) {
     }
 }
 
-fn identify(live: Live) {
+fn identify(live: Live, own: &Own, origin: Origin) {
     let at = IDENTITY.at;
-    live.put(at + identity::PID, sys::pid().into());
-    live.put(at + identity::START, sys::start_ticks());
-    live.put(at + identity::UID, sys::uid().into());
+    if own.pid.load(Relaxed) == 0 {
+        own.pid.store(sys::pid(), Relaxed);
+    }
+    // To find the start means to open a file.
+    let start = if origin.is_first || origin.has_file {
+        sys::start_ticks()
+    } else {
+        0
+    };
+    live.put(at + identity::PID, own.pid.load(Relaxed).into());
+    live.put(at + identity::START, start);
     live.put(at + identity::PAGE, sys::page_size() as u64);
     live.put(at + identity::MADE[0], crate::debug::operation::now_ns());
     live.put(at + identity::MADE[1], sys::real_ns());
     live.put(at + identity::AT, live.base() as u64);
     let engine = concat!("slabcore ", env!("CARGO_PKG_VERSION"));
     live.put_text(at + identity::ENGINE, identity::ENGINE_BYTES, engine);
+    if origin.parents != 0 {
+        let parents = Live::at(origin.parents);
+        let user = parents.word(at + identity::UID).load(Relaxed);
+        live.put(at + identity::UID, user);
+        for place in (0..identity::PROGRAM_BYTES).step_by(8) {
+            let place = at + identity::PROGRAM + place;
+            live.put(place, parents.word(place).load(Relaxed));
+        }
+        return;
+    }
+    live.put(at + identity::UID, sys::uid().into());
     let mut path = [0; identity::PROGRAM_BYTES];
-    let program = sys::program(&mut path);
+    let program = if origin.is_first && !origin.filtered {
+        sys::program(&mut path)
+    } else {
+        sys::started_as()
+    };
     live.put_text(at + identity::PROGRAM, identity::PROGRAM_BYTES, program);
 }
 
@@ -221,6 +267,10 @@ pub(crate) fn after_fork() {
         own.busy.store(0, Relaxed);
         own.done.store(0, Relaxed);
         own.due.store(0, Relaxed);
+        own.looks.store(0, Relaxed);
+        own.left.store(0, Relaxed);
+        own.pid.store(sys::pid(), Relaxed);
     }
+    WATCHER.store(0, Relaxed);
     CHOICE.lock.reset();
 }

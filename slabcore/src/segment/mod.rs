@@ -24,6 +24,7 @@ pub(crate) use events::event;
 pub use figures::{Figure, Of};
 pub(crate) use make::{after_fork, begin, ready};
 pub use place::Place;
+pub use publish::before_exit;
 pub(crate) use publish::{after_report, look};
 pub use read::{
     Answer, AnswerFinding, FigureName, Identity, Noted, Published, PublishedCache, PublishedEngine,

@@ -29,7 +29,7 @@ pub(crate) enum Event {
 }
 
 pub(crate) fn begin(_: Place, _: u32) {}
-pub(crate) fn look() {}
+pub(crate) fn look(_: bool) {}
 pub(crate) fn ready() {}
 pub(crate) fn after_fork() {}
 pub(crate) fn event(_: Event, _: u32, _: [u64; 2]) {}

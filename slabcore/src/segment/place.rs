@@ -1,7 +1,9 @@
 //! Where a segment lies: in a memfd, in a file on tmpfs, or nowhere.
 //!
 //! A memfd goes with the process and cannot be shrunk under a reader (sealed). A file
-//! outlives it. A file on a disk is refused: a store to it could wait for the disk.
+//! outlives it. A file on a disk is refused: a store to it could wait for the disk. A file
+//! that is there is another process's, but for the one that this very process made before
+//! `exec`: that is emptied and used again, by its descriptor, so that nothing is unlinked.
 
 use super::format;
 use crate::sys;
@@ -15,7 +17,8 @@ pub enum Place {
     #[default]
     Memfd,
     /// In a new file on tmpfs, with mode 0600. The file's name begins with `slabcore`; `%p`
-    /// becomes the process's id, without which only the first process has one.
+    /// becomes the process's id, without which only the first process has one. A program that
+    /// becomes another by `exec` hands its file on.
     File(&'static str),
 }
 
@@ -27,6 +30,11 @@ impl Place {
             "memfd" => Some(Self::Memfd),
             _ => text.strip_prefix("file:").map(Self::File),
         }
+    }
+
+    /// Each process has a file of its own.
+    pub(super) fn is_of_each(self) -> bool {
+        matches!(self, Self::File(path) if path.contains("%p"))
     }
 }
 
@@ -100,18 +108,83 @@ fn file(path: &str) -> Option<i32> {
             libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         let fd = libc::open(path.as_ptr().cast(), flags, 0o600);
         if fd < 0 {
-            return None;
+            return left_before_exec(&path);
         }
-        let mut of: libc::statfs = std::mem::zeroed();
-        let tmpfs = libc::fstatfs(fd, &raw mut of) == 0 && of.f_type == libc::TMPFS_MAGIC;
         // Its memory is there from now on: a full file system would end the process later.
-        if !tmpfs || libc::fallocate(fd, 0, 0, LENGTH) != 0 {
+        if !is_on_tmpfs(fd) || libc::fallocate(fd, 0, 0, LENGTH) != 0 {
             libc::unlink(path.as_ptr().cast());
             libc::close(fd);
             return None;
         }
         Some(fd)
     }
+}
+
+fn is_on_tmpfs(fd: i32) -> bool {
+    // SAFETY: an all-zero record is valid, and the call fills it.
+    unsafe {
+        let mut of: libc::statfs = std::mem::zeroed();
+        libc::fstatfs(fd, &raw mut of) == 0 && of.f_type == libc::TMPFS_MAGIC
+    }
+}
+
+/// The file that the program before `exec` has left, emptied; `None` for any other.
+fn left_before_exec(path: &[u8; PATH_BYTES]) -> Option<i32> {
+    let flags =
+        libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+    // SAFETY: the path ends with a zero; an all-zero record is valid, and the call fills it;
+    // the other calls take our own descriptor.
+    unsafe {
+        let mut of: libc::stat = std::mem::zeroed();
+        // What is no plain file is not opened: that alone may have effects.
+        if libc::lstat(path.as_ptr().cast(), &raw mut of) != 0 || !may_be_ours(&of) {
+            return None;
+        }
+        let fd = libc::open(path.as_ptr().cast(), flags);
+        if fd < 0 {
+            return None;
+        }
+        // Emptied without a moment at which it is shorter, for whoever has it mapped.
+        let empty = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        let ours = libc::fstat(fd, &raw mut of) == 0
+            && may_be_ours(&of)
+            && is_on_tmpfs(fd)
+            && is_of_this_process(fd)
+            && libc::fallocate(fd, empty, 0, LENGTH) == 0
+            && libc::fallocate(fd, 0, 0, LENGTH) == 0;
+        if !ours {
+            libc::close(fd);
+            return None;
+        }
+        Some(fd)
+    }
+}
+
+/// By its owner, mode, links and length.
+fn may_be_ours(of: &libc::stat) -> bool {
+    of.st_mode == libc::S_IFREG | 0o600
+        && of.st_uid == sys::uid()
+        && of.st_nlink == 1
+        && of.st_size == LENGTH
+}
+
+/// By its own words: the same process id and user, and the same start, which `exec` keeps.
+fn is_of_this_process(fd: i32) -> bool {
+    use format::{IDENTITY, identity};
+    let mut bytes = [0u8; IDENTITY.at + identity::BYTES];
+    // SAFETY: our own descriptor, and a buffer of that length.
+    let got = unsafe { libc::pread(fd, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if usize::try_from(got) != Ok(bytes.len()) {
+        return false;
+    }
+    let word = |at: usize| Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
+    let start = sys::start_ticks();
+    let of = |place: usize| word(IDENTITY.at + place);
+    start != 0
+        && bytes.starts_with(&format::MAGIC)
+        && of(identity::PID) == Some(sys::pid().into())
+        && of(identity::START) == Some(start)
+        && of(identity::UID) == Some(sys::uid().into())
 }
 
 /// The path with `%p` replaced and a zero behind it.
@@ -200,5 +273,64 @@ mod tests {
                 "nothing is left behind"
             );
         }
+    }
+
+    /// A file as a program of this process before `exec` would leave it.
+    fn left(path: &str, change: impl FnOnce(&mut [u8])) {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let mut bytes = vec![7; format::BYTES];
+        bytes[..8].copy_from_slice(&format::MAGIC);
+        let mut put = |at: usize, value: u64| {
+            let at = format::IDENTITY.at + at;
+            bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+        };
+        put(format::identity::PID, sys::pid().into());
+        put(format::identity::START, sys::start_ticks());
+        put(format::identity::UID, sys::uid().into());
+        change(&mut bytes);
+        let _ = std::fs::remove_file(path);
+        let mut options = std::fs::File::options();
+        let file = options.write(true).create_new(true).mode(0o600).open(path);
+        std::io::Write::write_all(&mut file.unwrap(), &bytes).unwrap();
+    }
+
+    #[test]
+    fn the_file_left_before_exec_is_used_again_and_no_other() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+        let path = format!("/dev/shm/slabcore-exec-{}", std::process::id());
+        left(&path, |_| ());
+        let inode = std::fs::metadata(&path).unwrap().ino();
+        let fd = file(&path).unwrap();
+        // SAFETY: our own descriptor.
+        unsafe { libc::close(fd) };
+        let of = std::fs::metadata(&path).unwrap();
+        assert_eq!((of.ino(), of.len()), (inode, format::BYTES as u64));
+        assert!(of.blocks() * 512 >= of.len(), "its memory is there");
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == 0), "nothing is left of it");
+        for (at, what) in [
+            (0, "magic"),
+            (format::IDENTITY.at + format::identity::PID, "process"),
+            (format::IDENTITY.at + format::identity::START, "start"),
+            (format::IDENTITY.at + format::identity::UID, "user"),
+        ] {
+            left(&path, |bytes| bytes[at] ^= 1);
+            let before = std::fs::read(&path).unwrap();
+            assert!(file(&path).is_none(), "{what}");
+            assert_eq!(std::fs::read(&path).unwrap(), before, "{what}");
+        }
+        left(&path, |_| ());
+        let readable = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(&path, readable).unwrap();
+        assert!(file(&path).is_none(), "a mode that is not ours");
+        left(&path, |_| ());
+        let other = format!("{path}-link");
+        std::fs::hard_link(&path, &other).unwrap();
+        assert!(file(&path).is_none(), "another name");
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(file(&path).is_none(), "a link");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&other).unwrap();
     }
 }

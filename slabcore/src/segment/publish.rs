@@ -23,15 +23,16 @@ use std::time::Duration;
 
 /// Milliseconds between two passes.
 pub(super) const EVERY_MS: u64 = 250;
-/// How long a watcher is waited for: a minute.
+/// How long a watcher is waited for: two seconds until it begins to look, then a minute.
 const WAIT: Duration = Duration::from_millis(1);
-const WAITS: u32 = 60_000;
+const WAITS: [u32; 2] = [2_000, 60_000];
 /// Rows that are summed up in one go.
 const ROWS_AT_ONCE: usize = 16 << 10;
 
-/// A thread is on a slow path, in no operation and with no lock.
+/// A thread is on a slow path, in no operation and with no lock; `settled`: not on one of its
+/// first, so that there is something to publish even if the process has just begun.
 #[cold]
-pub(crate) fn look() {
+pub(crate) fn look(settled: bool) {
     let Some(own) = own() else {
         return;
     };
@@ -42,7 +43,8 @@ pub(crate) fn look() {
         serve(own, live, request);
         return;
     }
-    if sys::coarse_ms() >= own.due.load(Relaxed) {
+    let due = sys::coarse_ms() >= own.due.load(Relaxed);
+    if due || (settled && live.word(head::PASS[1]).load(Relaxed) == 0) {
         some(own, live, ROWS_AT_ONCE);
     }
 }
@@ -59,6 +61,9 @@ fn serve(own: &Own, live: Live, request: u64) {
     match request & 0xff {
         mailbox::PUBLISH => all(own, live),
         mailbox::VALIDATE => validate(live),
+        // Any thread may find what is for the one that waits.
+        mailbox::STAY => own.looks.store(1, Relaxed),
+        mailbox::LEAVE => own.left.store(1, Relaxed),
         // What a newer reader asks stays unanswered: an honest "not acknowledged".
         _ => return,
     }
@@ -302,6 +307,18 @@ pub(super) fn at_exit_once() {
     }
 }
 
+/// The process ends by `_exit`, which runs no handlers: perhaps in a handler of a signal, or as
+/// a child of `vfork`, which has its parent's memory.
+pub fn before_exit() {
+    let (Some(own), Some(live)) = (own(), Live::current()) else {
+        return;
+    };
+    let ended = live.word(head::STATE).load(Relaxed) == state::ENDED;
+    if !ended && own.pid.load(Relaxed) == sys::pid() {
+        at_exit();
+    }
+}
+
 extern "C" fn at_exit() {
     if let (Some(own), Some(live)) = (own(), Live::current()) {
         all(own, live);
@@ -316,16 +333,21 @@ extern "C" fn at_exit() {
 fn wait(own: &Own, live: Live) {
     live.word(head::STATE)
         .store(state::ENDING, Ordering::Release);
-    for _ in 0..WAITS {
+    let mut waits = 0;
+    loop {
         if let Some(request) = requests(live).take() {
-            if request & 0xff == mailbox::LEAVE {
-                return requests(live).finish(request);
-            }
             serve(own, live, request);
         }
-        if !make::is_watched() {
+        let [unseen, seen] = WAITS;
+        let most = if own.looks.load(Relaxed) == 0 {
+            unseen
+        } else {
+            seen
+        };
+        if own.left.load(Relaxed) != 0 || waits == most || !make::is_watched() {
             return;
         }
+        waits += 1;
         std::thread::sleep(WAIT);
     }
 }

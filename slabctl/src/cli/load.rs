@@ -44,14 +44,17 @@ pub(crate) struct Stat {
 #[command(after_help = "\
 Examples:
   slabctl run -- python3 script.py              on slabcore; slabctl report --pid looks into it
-  slabctl run --report -- ls                    and its caches at the end
+  slabctl run --report -- ls                    and its caches at the end, the largest first
+  slabctl run --report -s objects -n 5 -- ls    those with the most objects
   slabctl run --debug FZPU --validate -- ./test status 3 when something is wrong at the end
   slabctl run --leaks -- ./server-test          what is allocated at the end, by stack
 
 The program gets slabcore by LD_PRELOAD, and so do its children. What was asked
 for is told when it ends by exit or from main, before it is gone; a program that
 ends by _exit or a signal tells nothing. It goes to standard error, since
-standard output is the program's. The exit status is the program's.")]
+standard output is the program's. The exit status is the program's. A program
+that becomes another by exec goes on; children are on slabcore, too, but not
+told of. --keep leaves one file, also of a program that a signal ends.")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch on the command line"
@@ -63,18 +66,20 @@ pub(crate) struct Run {
     /// The allocator's design.
     #[arg(long, value_enum, value_name = "POLICY")]
     pub(crate) policy: Option<super::DemoPolicy>,
-    /// Its caches at its end.
+    /// Its caches at its end, the largest first.
     #[arg(long)]
     pub(crate) report: bool,
-    /// Check its heap at its end; status 3 when something is wrong.
+    /// Check its heap at its end; status 3 when something is wrong, or was reported before.
     #[arg(long)]
     pub(crate) validate: bool,
-    /// What is still allocated at its end, by stack; debugs with U if --debug does not say.
+    /// What is still allocated at its end, by stack; debugs with U, beside what --debug says.
     #[arg(long)]
     pub(crate) leaks: bool,
     /// Keep its last figures in a file on tmpfs for slabctl report --from.
     #[arg(long)]
     pub(crate) keep: bool,
+    #[command(flatten)]
+    pub(crate) select: Select,
     /// The program and its arguments.
     #[arg(required = true, last = true, value_name = "COMMAND", num_args = 1..)]
     pub(crate) command: Vec<std::ffi::OsString>,

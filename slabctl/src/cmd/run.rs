@@ -3,71 +3,115 @@
 //! The library is found beside this program. At its end the program waits until it has been
 //! looked at (`SLABCORE_WATCHER`): so the heap is seen as it is then, and nothing has to be traced.
 
+mod debug;
 mod program;
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use collectors::source::process::{self, ProcessSource};
+use collectors::source::process::{self, ProcessSource, Watch};
 use collectors::source::{Demand, Engines as _, Source as _};
 
-use super::stat::load::{Load, Outcome};
+use super::select::Selection;
+use super::stat::load::Load;
 use super::{Context, report, sites, validate};
 use crate::cli::{DemoPolicy, Run as Args};
 use crate::fail::{Failure, Status};
 use crate::open;
+use crate::output::text::one_line;
 use crate::screen::Screen;
 
 /// The library's file.
 const LIBRARY: &str = "libslabcore_preload.so";
-/// Between two looks at the program.
+/// Between two looks at a program that is to be told of.
 const STEP: Duration = Duration::from_millis(10);
+/// How long a program has to check itself.
+const ANSWER: Duration = Duration::from_secs(20);
+/// Between two looks at the clock where it is not.
+const LONG: Duration = Duration::from_secs(3600);
 
 /// Runs the command.
 pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
+    check(context, args)?;
+    let library = library()?;
+    program::check(&args.command)?;
+    let kept = args.keep.then(kept);
+    let load = Load::start_with(&args.command, &environment(args, &library, kept.as_deref()))?;
+    let mut watch = Watch::new(load.pid());
+    let mut looked = None;
+    let outcome = loop {
+        let open = is_watched(args) && looked.is_none();
+        if let Some(outcome) = load.wait(if open { STEP } else { LONG }) {
+            break outcome;
+        }
+        if open && watch.is_waiting() {
+            process::have_wait(load.pid());
+            looked = Some(look(context, args, load.pid()));
+            // Whatever came of it, the program must not wait.
+            process::let_go(load.pid());
+        }
+    };
+    if is_watched(args) && looked.is_none() {
+        context.note(&format!(
+            "warning: {outcome} without waiting to be looked at: by a signal, by _exit, or without the library"
+        ));
+    }
+    if let Some(kept) = &kept {
+        tell_kept(context, &load, kept);
+    }
+    // What went wrong is told when the program has ended, not instead of waiting for that.
+    Ok(match looked.transpose()? {
+        Some(false) => Status::Findings,
+        _ => outcome.status(),
+    })
+}
+
+/// Whether there is something to be told at the program's end.
+fn is_watched(args: &Args) -> bool {
+    args.report || args.validate || args.leaks
+}
+
+fn check(context: &Context, args: &Args) -> Result<(), Failure> {
     open::no_demo(
         &context.global,
         "run starts a program of its own; --demo is none",
     )?;
     if context.global.from.is_some() || context.global.root.is_some() {
-        return Err(Failure::usage("run starts a program of its own: no --from, no --root").into());
-    }
-    let library = library()?;
-    program::check(&args.command)?;
-    let load = Load::start_with(&args.command, &environment(args, &library))?;
-    let watched = args.report || args.validate || args.leaks;
-    let mut clean = None;
-    let outcome = loop {
-        if let Some(outcome) = load.wait(STEP) {
-            break outcome;
-        }
-        if watched && clean.is_none() && process::is_waiting(load.pid()) {
-            let looked = look(context, args, load.pid());
-            // Whatever came of it, the program must not wait.
-            process::let_go(load.pid());
-            clean = Some(looked?);
-        }
-    };
-    tell(context, args, &load, &outcome, clean);
-    Ok(match (outcome.status(), clean) {
-        (_, Some(false)) => Status::Findings,
-        (status, _) => status,
-    })
-}
-
-/// What could not be looked at, and where the last figures are.
-fn tell(context: &Context, args: &Args, load: &Load, outcome: &Outcome, clean: Option<bool>) {
-    if (args.report || args.validate || args.leaks) && clean.is_none() {
-        context.note(&format!(
-            "warning: {outcome} without waiting to be looked at: by a signal, by _exit, or without the library"
+        return Err(Failure::usage(
+            "run starts a program of its own: no --from, no --root",
         ));
     }
-    let kept = kept(&load.pid().to_string());
-    if args.keep && kept.exists() {
-        context.note(&format!("note: slabctl report --from {}", kept.display()));
+    let select = &args.select;
+    let selects = select.filter.is_some() || select.sort.is_some() || select.top.is_some();
+    if (selects || select.reverse) && !args.report {
+        return Err(Failure::usage(
+            "--filter, --sort, --reverse and --top are of --report",
+        ));
     }
+    if let Some(text) = &args.debug {
+        debug::check(text)?;
+    }
+    // Before the program runs, not at its end.
+    Selection::new(&[], select, None).map(|_| ())
+}
+
+/// Where the program's last figures are, if they are the program's.
+fn tell_kept(context: &Context, load: &Load, kept: &Path) {
+    let start = load.start_ticks();
+    let program = start.and_then(|start| process::left_by(kept, load.pid(), start));
+    let says = match program {
+        Some(program) => {
+            let program = one_line(&program);
+            format!(
+                "note: the last figures of {program}: slabctl report --from {}",
+                kept.display()
+            )
+        }
+        None => "warning: no figures were kept: it ran without the library, or there is no tmpfs with 1 MiB at /dev/shm".to_owned(),
+    };
+    context.note(&says);
 }
 
 /// Beside this program, or where packages put libraries of a program.
@@ -85,31 +129,35 @@ fn library() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Where the last figures of a process are kept.
-fn kept(pid: &str) -> PathBuf {
-    format!("/dev/shm/slabcore-{pid}").into()
+/// Where the last figures of the program are kept: a file of this run, which the program's
+/// children, finding it there, leave alone.
+fn kept() -> PathBuf {
+    let now = std::time::SystemTime::now();
+    let now = now
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |of| of.as_secs());
+    format!("/dev/shm/slabcore-run-{}-{now}", std::process::id()).into()
 }
 
-fn environment(args: &Args, library: &std::path::Path) -> Vec<(&'static str, OsString)> {
+fn environment(args: &Args, library: &Path, kept: Option<&Path>) -> Vec<(&'static str, OsString)> {
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|of| !of.is_empty()) {
         preload.push(":");
         preload.push(others);
     }
     let mut list = vec![("LD_PRELOAD", preload)];
-    let leaks = args.leaks.then(|| "U".to_owned());
-    if let Some(debug) = args.debug.clone().or(leaks) {
+    if let Some(debug) = debug::option(args.debug.as_deref(), args.leaks) {
         list.push(("SLABCORE_DEBUG", debug.into()));
     }
     if let Some(policy) = args.policy {
         list.push(("SLABCORE_POLICY", policy_name(policy).into()));
     }
-    if args.report || args.validate || args.leaks {
+    if is_watched(args) {
         let own = std::process::id().to_string();
         list.push(("SLABCORE_WATCHER", own.into()));
     }
-    if args.keep {
-        let place = format!("file:{}", kept("%p").display());
+    if let Some(kept) = kept {
+        let place = format!("file:{}", kept.display());
         list.push(("SLABCORE_SEGMENT", place.into()));
     }
     list
@@ -140,7 +188,7 @@ fn look(context: &Context, args: &Args, pid: u32) -> anyhow::Result<bool> {
         };
         let snapshot = source.sample(&demand).map_err(open::with_hints)?;
         if args.report {
-            report::write_plain(&plain, &snapshot, &mut out)?;
+            report::write_plain(&plain, &snapshot, &args.select, &mut out)?;
         }
         if args.leaks {
             writeln!(out, "still allocated at the end, by stack:")?;
@@ -150,7 +198,17 @@ fn look(context: &Context, args: &Args, pid: u32) -> anyhow::Result<bool> {
     if !args.validate {
         return Ok(true);
     }
-    let verdict = source.validate().map_err(open::with_hints)?;
+    let before = source.reports().unwrap_or(0);
+    if before > 0 {
+        let s = if before == 1 { "" } else { "s" };
+        writeln!(out, "{before} report{s} while it ran")?;
+    }
+    // It waits, so it answers; it looks at guards and poison, too, and says what it finds.
+    let asked = source.ask(ANSWER).map_err(open::with_hints)?;
+    let verdict = match asked {
+        Some(verdict) => verdict,
+        None => source.validate().map_err(open::with_hints)?,
+    };
     validate::engine::lines(&verdict, &mut out)?;
-    Ok(verdict.faults.is_empty())
+    Ok(before == 0 && verdict.faults.is_empty() && verdict.more == 0)
 }

@@ -2,7 +2,8 @@
 //!
 //! Source of truth: ELF core files of Linux (`core(5)`): `PT_LOAD` parts of memory, and the
 //! note `NT_FILE` of mapped files. The segment is found by its first bytes, so the process's
-//! `coredump_filter` must keep shared anonymous memory (bit 1, which is the default).
+//! `coredump_filter` must keep shared anonymous memory (bit 1, which is the default), for a
+//! segment in a file shared files (bit 3, which is not).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -181,7 +182,7 @@ impl CoreSource {
         let mut segments = memory.segments();
         let segment = segments.next().ok_or_else(|| Error::Unrecognised {
             path: path.to_owned(),
-            why: "a core without a segment of slabcore's engine: another allocator's, or shared memory was left out (coredump_filter, bit 1)".to_owned(),
+            why: "a core without a segment of slabcore's engine: another allocator's, or shared memory was left out (coredump_filter, bit 1, or 3 if the segment is in a file)".to_owned(),
         })?;
         drop(segments);
         let segment = segment.map_err(|why| broken(why.to_string()))?;

@@ -32,7 +32,8 @@ use symbols::Symbols;
 
 pub use core_file::CoreSource;
 pub use list::{Listed, Listing, list};
-pub use segment::{SegmentSource, is_segment};
+pub use segment::{SegmentSource, is_segment, left_by};
+pub use slabcore::inspect::Watch;
 
 /// A process of this machine.
 #[derive(Debug)]
@@ -70,6 +71,12 @@ impl ProcessSource {
             inspector,
             symbols: Symbols::of_process(pid),
         })
+    }
+
+    /// Reports about damage that the process has made; `None` if its memory may not be read.
+    pub fn reports(&self) -> Option<u64> {
+        let engines = self.inspect(Inspector::snapshot).ok()?;
+        Some(engines.iter().map(|of| of.faults).sum())
     }
 
     /// It is still the process that was opened.
@@ -148,9 +155,15 @@ impl ProcessSource {
     }
 }
 
-/// Whether a process has come to its end and waits for its watcher (`EngineConfig::watcher`).
-pub fn is_waiting(pid: u32) -> bool {
-    inspect::is_waiting(pid)
+/// When a process started, in clock ticks after boot; `None` if there is none of this number.
+pub fn start_of(pid: u32) -> Option<u64> {
+    inspect::start_of(pid).ok()
+}
+
+/// Tells a process that waits for its watcher that this one begins to look.
+pub fn have_wait(pid: u32) {
+    // One that is gone meanwhile is told of when it is looked at.
+    let _ = inspect::have_wait(pid, Duration::from_secs(1));
 }
 
 /// Lets such a process end.

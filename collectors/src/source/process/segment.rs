@@ -22,6 +22,15 @@ pub fn is_segment(path: &Path) -> bool {
         && start == format::MAGIC
 }
 
+/// The program whose segment a file is, if it was left by a process of this number and start.
+pub fn left_by(path: &Path, pid: u32, start: u64) -> Option<String> {
+    let file = inspect::file(path).ok()?;
+    let of = inspect::read(&file).ok()?.identity;
+    let owner = std::os::unix::fs::MetadataExt::uid(&file.metadata().ok()?);
+    let is = (of.pid, of.start, of.uid) == (pid.into(), start, owner.into());
+    is.then_some(of.program)
+}
+
 /// A segment in a file.
 #[derive(Debug)]
 pub struct SegmentSource {

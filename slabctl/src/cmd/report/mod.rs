@@ -20,7 +20,7 @@ use collectors::source::{Demand, Source};
 
 use super::select::{Selection, column};
 use super::{Context, show};
-use crate::cli::{Cli, Command, Format, Report};
+use crate::cli::{Cli, Command, Format, Report, Select};
 use crate::fail::{Failure, Status};
 use crate::output::table::Table;
 use crate::output::{json, jsonl};
@@ -300,13 +300,17 @@ fn demand(context: &Context, kind: Kind, columns: &[&columns::Column]) -> Demand
     demand
 }
 
-/// The plain table of a snapshot, for a command that reports on its way.
+/// The plain table of a snapshot, the largest cache first if nothing else is asked for: for a
+/// command that reports on its way.
 pub(crate) fn write_plain(
     context: &Context,
     snapshot: &Snapshot,
+    select: &Select,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
-    let args = plain();
+    let mut args = plain();
+    args.mode.size = true;
+    args.select = select.clone();
     let plan = plan(context, &args)?;
     show_once(context, &args, &plan, snapshot, false, out)
 }

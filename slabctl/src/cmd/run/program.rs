@@ -1,7 +1,8 @@
 //! Whether a program can have a library put before its own.
 //!
-//! The loader does it, so not for one that is linked statically; and it ignores the wish for
-//! one that runs with more rights than who starts it.
+//! The loader does it, so not for one that is linked statically or is of another machine; and
+//! it ignores the wish for one that runs with more rights than who starts it: `AT_SECURE` in
+//! the manual page ld.so(8), by a mode, or by capabilities of the file (capabilities(7)).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -26,6 +27,7 @@ pub(super) fn check(command: &[OsString]) -> Result<(), Failure> {
         Kind::Privileged => {
             format!("{name} runs with more rights than you: the system ignores LD_PRELOAD for it")
         }
+        Kind::Foreign => format!("{name} is of another machine than slabctl and its library"),
         Kind::Fine => return Ok(()),
     };
     Err(Failure::new(Status::Unavailable, format!("run: {why}")))
@@ -36,6 +38,7 @@ enum Kind {
     Fine,
     Static,
     Privileged,
+    Foreign,
 }
 
 /// As the system finds a program.
@@ -56,12 +59,6 @@ fn kind(path: &Path, depth: u32) -> Kind {
     let Ok(of) = path.metadata() else {
         return Kind::Fine;
     };
-    let other = |bit: u32, is: u32, own: u32| of.mode() & bit != 0 && is != own;
-    let user = rustix::process::geteuid().as_raw();
-    let group = rustix::process::getegid().as_raw();
-    if other(0o4000, of.uid(), user) || other(0o2000, of.gid(), group) {
-        return Kind::Privileged;
-    }
     let mut start = [0; 256];
     let Ok(mut file) = File::open(path) else {
         return Kind::Fine;
@@ -77,10 +74,43 @@ fn kind(path: &Path, depth: u32) -> Kind {
             .filter(|_| depth < 4)
             .map_or(Kind::Fine, |next| kind(next, depth + 1));
     }
+    // Of a script the system takes neither.
+    if is_privileged(path, &of) {
+        return Kind::Privileged;
+    }
+    if start.starts_with(b"\x7fELF") && start.get(4..20).is_some_and(|of| !is_of_here(of)) {
+        return Kind::Foreign;
+    }
     match has_loader(start, &mut file) {
         Some(false) => Kind::Static,
         _ => Kind::Fine,
     }
+}
+
+/// Whether a program would get rights that who starts it has not.
+fn is_privileged(path: &Path, of: &std::fs::Metadata) -> bool {
+    let ignored = rustix::fs::statvfs(path)
+        .is_ok_and(|of| of.f_flag.contains(rustix::fs::StatVfsMountFlags::NOSUID));
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
+    let other = |bit: u32, is: u32, own: u32| of.mode() & bit != 0 && is != own;
+    // The bit of a group without that to execute is another thing: a lock on records.
+    let set =
+        other(0o4000, of.uid(), user) || (of.mode() & 0o010 != 0 && other(0o2000, of.gid(), group));
+    let mut value = [0u8; 64];
+    let capable =
+        user != 0 && rustix::fs::getxattr(path, "security.capability", &mut value[..]).is_ok();
+    !ignored && (set || capable)
+}
+
+/// Class, byte order and machine of an ELF header, from its fifth byte on.
+fn is_of_here(header: &[u8]) -> bool {
+    let machine = if cfg!(target_arch = "aarch64") {
+        183
+    } else {
+        62
+    };
+    header.starts_with(&[2, 1]) && header.get(14..16) == Some(&[machine, 0])
 }
 
 /// Whether an ELF file names a loader; `None` for what is none, or is cut.
@@ -120,12 +150,29 @@ mod tests {
         // A header of 64 bytes and one entry of the table, which is a load, or a loader.
         let mut elf = vec![0; 120];
         elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        elf[18] = if cfg!(target_arch = "aarch64") {
+            183
+        } else {
+            62
+        };
         (elf[32], elf[54], elf[56], elf[64]) = (64, 56, 1, 1);
         std::fs::write(&script, &elf).unwrap();
         assert_eq!(kind(&script, 0), Kind::Static);
         elf[64] = 3;
         std::fs::write(&script, &elf).unwrap();
         assert_eq!(kind(&script, 0), Kind::Fine);
+        elf[4] = 1;
+        std::fs::write(&script, &elf).unwrap();
+        assert_eq!(kind(&script, 0), Kind::Foreign, "32 bits");
+        elf[4] = 2;
+        elf[18] = 8;
+        std::fs::write(&script, &elf).unwrap();
+        assert_eq!(kind(&script, 0), Kind::Foreign, "another processor");
+        elf[18] = if cfg!(target_arch = "aarch64") {
+            183
+        } else {
+            62
+        };
         elf.truncate(70);
         std::fs::write(&script, &elf).unwrap();
         assert_eq!(kind(&script, 0), Kind::Fine, "cut: it will fail by itself");

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use collectors::source::process;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, wait};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use crate::fail::{Failure, Status};
@@ -23,6 +25,7 @@ const STEP: Duration = Duration::from_millis(100);
 pub(crate) struct Load {
     name: String,
     pid: u32,
+    start: Option<u64>,
     /// The process, whatever becomes of its number; `None` where the system has no such thing.
     process: Option<OwnedFd>,
     /// Signals that are passed on, and whether they have come.
@@ -67,7 +70,7 @@ impl Load {
         let mut command = Command::new(program);
         command.args(args);
         command.envs(environment.iter().map(|(name, value)| (name, value)));
-        let mut child = command.spawn().map_err(|e| {
+        let child = command.spawn().map_err(|e| {
             // As a shell has it.
             let code = if e.kind() == ErrorKind::NotFound {
                 127
@@ -77,8 +80,10 @@ impl Load {
             Failure::new(Status::Command(code), format!("{name}: {e}"))
         })?;
         let pid = child.id();
-        let process = Pid::from_child(&child);
-        let process = pidfd_open(process, PidfdFlags::empty()).ok();
+        // Nobody has waited for it yet, so this is it even if it has ended.
+        let start = process::start_of(pid);
+        let own = Pid::from_child(&child);
+        let process = pidfd_open(own, PidfdFlags::empty()).ok();
         let mut noted = Vec::new();
         for signal in [Signal::TERM, Signal::HUP] {
             let come = Arc::new(AtomicBool::new(false));
@@ -88,13 +93,14 @@ impl Load {
         }
         let (tell, ended) = channel();
         std::thread::spawn(move || {
-            let status = child.wait();
+            let status = wait_for(own);
             // Who waits for it may have failed meanwhile.
             let _ = tell.send((status, Instant::now()));
         });
         Ok(Self {
             name,
             pid,
+            start,
             process,
             noted,
             ended,
@@ -104,6 +110,11 @@ impl Load {
     /// Its process.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// When it started, in clock ticks after boot; `None` if that is not known.
+    pub(crate) fn start_ticks(&self) -> Option<u64> {
+        self.start
     }
 
     /// Waits for its end, at most so long.
@@ -136,6 +147,20 @@ impl Load {
                 // It may have ended just now.
                 let _ = pidfd_send_signal(process, *signal);
             }
+        }
+    }
+}
+
+/// Waits for the end of a child. Orphans that are this process's children, since it is the
+/// first process of a container, are waited for on the way, so that nothing is left of them.
+fn wait_for(child: Pid) -> std::io::Result<ExitStatus> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == child => {
+                return Ok(ExitStatus::from_raw(status.as_raw()));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }
