@@ -27,6 +27,8 @@ pub(super) struct Own {
     pub done: AtomicUsize,
     /// The process's number; of a child asked right at the fork.
     pub pid: AtomicU32,
+    /// 1 if the segment may outlive the process.
+    pub outlives: AtomicU32,
     /// The watcher looks, or has seen enough.
     pub looks: AtomicU32,
     pub left: AtomicU32,

@@ -33,8 +33,12 @@ static WATCHER: AtomicU32 = AtomicU32::new(0);
 
 /// Whether that process is still there and this one's parent.
 pub(super) fn is_watched() -> bool {
-    let watcher = WATCHER.load(Relaxed);
-    watcher != 0 && sys::parent() == watcher
+    has_watcher() && sys::parent() == WATCHER.load(Relaxed)
+}
+
+/// Whether there was one, which is known without asking the system.
+pub(super) fn has_watcher() -> bool {
+    WATCHER.load(Relaxed) != 0
 }
 
 struct Choice {
@@ -137,6 +141,8 @@ fn make(own: &Own, place: Place) -> Option<Live> {
     }
     MAPPED.store(base, Relaxed);
     live.put(head::STATE, state::RUNS);
+    let outlives = origin.has_file && place != Place::Memfd;
+    own.outlives.store(outlives.into(), Relaxed);
     // A process that soon ends publishes at its end only.
     own.due.store(sys::coarse_ms() + SOON_MS, Relaxed);
     // Last: who finds the magic finds the rest.
@@ -269,6 +275,7 @@ pub(crate) fn after_fork() {
         own.due.store(0, Relaxed);
         own.looks.store(0, Relaxed);
         own.left.store(0, Relaxed);
+        own.outlives.store(0, Relaxed);
         own.pid.store(sys::pid(), Relaxed);
     }
     WATCHER.store(0, Relaxed);

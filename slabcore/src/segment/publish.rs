@@ -313,8 +313,10 @@ pub fn before_exit() {
     let (Some(own), Some(live)) = (own(), Live::current()) else {
         return;
     };
+    // Else nobody would see it, and the system is not to be asked for nothing.
+    let seen = own.outlives.load(Relaxed) != 0 || make::has_watcher();
     let ended = live.word(head::STATE).load(Relaxed) == state::ENDED;
-    if !ended && own.pid.load(Relaxed) == sys::pid() {
+    if seen && !ended && own.pid.load(Relaxed) == sys::pid() {
         at_exit();
     }
 }
