@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # What a process pays for being seen from outside:
-#   inspected.sh [ROUNDS] [WORKLOAD...]      21 rounds of slabs, random and xmalloc
-# Each round runs a workload of compare/loads.c with fixed work in three ways, beginning with another one each time: without a
-# segment, with one, and looked at ten times a second by slabctl. It
-# prints the medians of the workload's own processor time, and the ratios of pairs of one round with the interval that
-# holds the median at 95 % or more. With valgrind it counts the instructions of "slabs" with and without a segment, too.
+#   inspected.sh [ROUNDS] [WORKLOAD...]      21 rounds of slabs and random
+# A workload of compare/loads.c repeats fixed work in one process, in pairs of windows of at least a second: in one
+# slabctl looks at it ten times a second, in the other slabctl is stopped; which is first changes from pair to pair.
+# Then the same work runs in processes without and with a segment, in turn. It prints the median of the ratios of the
+# workload's own processor time, and the interval that holds the median at 95 % or more.
+# With valgrind it counts the instructions of "slabs" with and without a segment, too.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -24,29 +25,16 @@ if command -v valgrind >/dev/null; then
 fi
 
 exec python3 - "$work" "$@" <<'PYTHON'
-import math, os, statistics, subprocess, sys
+import math, os, signal, statistics, subprocess, sys, time
 
 work, words = sys.argv[1], sys.argv[2:]
 rounds = int(words.pop(0)) if words else 21
-loads = words or ["slabs", "random", "xmalloc"]
-WAYS = ["no segment", "segment", "looked at"]
+loads = words or ["slabs", "random"]
 
 
-def run(load, way):
-    """The load's own seconds of processor time."""
-    env = dict(os.environ, LD_PRELOAD=work + "/libslabcore_preload.so")
-    env["SLABCORE_SEGMENT"] = "off" if way == "no segment" else "memfd"
-    pid = os.posix_spawn(work + "/loads", ["loads", load], env,
-                         file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
-    look = None
-    if way == "looked at":
-        look = subprocess.Popen([work + "/slabctl", "report", "--json", "--pid", str(pid), "--watch", "100ms"],
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(pid, 0)
-    assert status == 0, (load, way, status)
-    if look:
-        look.wait()
-    return used.ru_utime + used.ru_stime
+def start(load, place, forever=()):
+    env = dict(os.environ, LD_PRELOAD=work + "/libslabcore_preload.so", SLABCORE_SEGMENT=place)
+    return subprocess.Popen([work + "/loads", load, *forever], env=env, stdout=subprocess.PIPE, text=True)
 
 
 def interval(values):
@@ -59,15 +47,50 @@ def interval(values):
     return values[k], values[n - 1 - k], held
 
 
+def tell(what, ratios):
+    low, high, held = interval(ratios)
+    print(f"{what}: {statistics.median(ratios):.4f} [{low:.4f}, {high:.4f}] ({held:.1%}, {len(ratios)} pairs)", flush=True)
+
+
+def window(child, n):
+    child.stdout.readline()  # Begun in the window before.
+    return sum(int(child.stdout.readline()) for _ in range(n))
+
+
+def looked_at(load):
+    child = start(load, "memfd", ["forever"])
+    first = min(int(child.stdout.readline()) for _ in range(3))
+    n = max(1, math.ceil(1e9 / first))
+    look = subprocess.Popen([work + "/slabctl", "report", "--json", "--pid", str(child.pid), "--watch", "100ms"],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    ratios = []
+    for pair in range(rounds):
+        took = {}
+        for on in (True, False) if pair % 2 else (False, True):
+            look.send_signal(signal.SIGCONT if on else signal.SIGSTOP)
+            took[on] = window(child, n)
+        ratios.append(took[True] / took[False])
+    assert look.poll() is None, "slabctl ended"
+    look.kill()
+    child.kill()
+    tell(f"{load}: looked at ten times a second / not, windows of {n}", ratios)
+
+
+def once(load, place):
+    """Seconds of processor time."""
+    child = start(load, place)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = status
+    assert status == 0, (load, status)
+    return used.ru_utime + used.ru_stime
+
+
 for load in loads:
-    seen = {way: [] for way in WAYS}
-    for n in range(rounds):
-        for way in WAYS[n % 3:] + WAYS[:n % 3]:
-            seen[way].append(run(load, way))
-    for way in WAYS:
-        print(f"{load}: {way}: {statistics.median(seen[way]):.3f} s")
-    for base, way in [("no segment", "segment"), ("segment", "looked at")]:
-        ratios = [b / a for a, b in zip(seen[base], seen[way])]
-        low, high, held = interval(ratios)
-        print(f"{load}: {way} / {base}: {statistics.median(ratios):.4f} [{low:.4f}, {high:.4f}] ({held:.1%}, {rounds} rounds)")
+    looked_at(load)
+    ratios = []
+    for n in range(rounds * 3):
+        took = {place: once(load, place) for place in (["off", "memfd"] if n % 2 else ["memfd", "off"])}
+        ratios.append(took["memfd"] / took["off"])
+    tell(f"{load}: with a segment / without", ratios)
 PYTHON

@@ -9,7 +9,7 @@ mod program;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use collectors::source::process::{self, ProcessSource, Watch};
 use collectors::source::{Demand, Engines as _, Source as _};
@@ -25,8 +25,9 @@ use crate::screen::Screen;
 
 /// The library's file.
 const LIBRARY: &str = "libslabcore_preload.so";
-/// Between two looks at a program that is to be told of.
-const STEP: Duration = Duration::from_millis(10);
+/// Between two looks at a program that is to be told of, at least and at most: it waits at its end
+/// for a twentieth of its time.
+const STEPS: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(50)];
 /// How long a program has to check itself.
 const ANSWER: Duration = Duration::from_secs(20);
 /// Between two looks at the clock where it is not.
@@ -40,10 +41,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     let kept = args.keep.then(kept);
     let load = Load::start_with(&args.command, &environment(args, &library, kept.as_deref()))?;
     let mut watch = Watch::new(load.pid());
+    let begun = Instant::now();
     let mut looked = None;
     let outcome = loop {
         let open = is_watched(args) && looked.is_none();
-        if let Some(outcome) = load.wait(if open { STEP } else { LONG }) {
+        if let Some(outcome) = load.wait(if open { step(begun) } else { LONG }) {
             break outcome;
         }
         if open && watch.is_waiting() {
@@ -66,6 +68,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
         Some(false) => Status::Findings,
         _ => outcome.status(),
     })
+}
+
+fn step(begun: Instant) -> Duration {
+    let [least, most] = STEPS;
+    (begun.elapsed() / 20).clamp(least, most)
 }
 
 /// Whether there is something to be told at the program's end.
