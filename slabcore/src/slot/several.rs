@@ -12,7 +12,7 @@ use crate::heap;
 use crate::pages::{state, unpack};
 use crate::row::Row;
 use crate::slab::{NIL, Table};
-use crate::stats::Counters;
+use crate::stats::{Counters, Stat};
 use crate::sync::Ordering::Relaxed;
 use std::marker::PhantomData;
 
@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 /// were flushed there, and the thread acts as itself.
 #[derive(Debug)]
 pub struct Slots {
-    slots: Vec<u32>,
+    numbers: Vec<u32>,
     /// The number of forks above this process when they were taken.
     born: u32,
     /// They belong to the thread.
@@ -57,31 +57,31 @@ impl Slots {
     /// Takes `n` slots; `None` if there are not as many left.
     pub fn take(n: usize) -> Option<Self> {
         let mut these = Self {
-            slots: Vec::new(),
+            numbers: Vec::new(),
             born: fork::generation(),
             thread: PhantomData,
         };
-        these.slots.try_reserve_exact(n).ok()?;
+        these.numbers.try_reserve_exact(n).ok()?;
         for _ in 0..n {
             // Those that were taken are given back.
-            these.slots.push(acquire()?);
+            these.numbers.push(acquire()?);
         }
         Some(these)
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.slots.len()
+        self.numbers.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.numbers.is_empty()
     }
 
     /// Does some work as slot `n` of these; as the thread itself if there is no such slot.
     pub fn act<R>(&self, n: usize, work: impl FnOnce() -> R) -> R {
-        let slot = self.slots.get(n).copied();
+        let slot = self.numbers.get(n).copied();
         let Some(slot) = slot.filter(|_| fork::generation() == self.born) else {
             return work();
         };
@@ -93,11 +93,19 @@ impl Slots {
         work()
     }
 
+    /// Slow paths of slot `n` in a cache, for allocations and frees; none if there is no such slot.
+    pub fn slow_paths(&self, n: usize, cache: &Cache) -> u64 {
+        self.numbers.get(n).map_or(0, |slot| {
+            let stats = &cache.core.row(*slot).stats;
+            stats.get(Stat::AllocSlowpath) + stats.get(Stat::FreeSlowpath)
+        })
+    }
+
     /// What slot `n` has counted of a cache; nothing if there is no such slot. Counters
     /// begin with the cache, and a slot may have had other owners since.
     pub fn counters(&self, n: usize, cache: &Cache) -> Counters {
         let mut counters = Counters::default();
-        if let Some(slot) = self.slots.get(n) {
+        if let Some(slot) = self.numbers.get(n) {
             counters.add_row(&cache.core.row(*slot).stats);
         }
         counters
@@ -107,7 +115,7 @@ impl Slots {
 impl Drop for Slots {
     fn drop(&mut self) {
         if fork::generation() == self.born {
-            self.slots.iter().copied().for_each(give_back);
+            self.numbers.iter().copied().for_each(give_back);
         }
     }
 }
