@@ -120,6 +120,7 @@ pub(super) fn run<C: Contender>(contender: &C) -> Option<Done> {
             bytes("held-shared", shared.1),
             bytes("held-own", own.1),
         ],
+        counters: None,
         wrong: (wrong > 0).then(|| format!("{wrong} locks lost their stamps")),
     })
 }
