@@ -25,10 +25,12 @@ pub(super) const SEED: Seed = Seed {
         },
     ],
     reading: &[
-        "Where many messages wait, slabs travel between the nodes' lists and the processors': each spares the \
-         marks of two changes. Where few wait, slabs run empty on a processor's list, and the free that empties \
-         one that is not frozen asks under the node's lock whether it is on the node's list: there the patches \
-         cost more. The published gain is of the first case.",
+        "In every case fewer slabs are frozen and thawed. Locked instructions are fewer where many messages to \
+         anybody wait, and slabs travel between the lists of nodes and processors. Elsewhere slabs run empty on a \
+         processor's list, and the free that empties one that is not frozen asks under the node's lock whether it \
+         is on the node's list: there the patches take more of them.",
+        "The counts do not explain the published gain of rawpkt by themselves; which of these cases it is of, the \
+         thread does not tell.",
     ],
     sheets,
 };

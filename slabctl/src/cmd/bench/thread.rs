@@ -149,7 +149,7 @@ fn times(plan: &Plan, result: &WorkloadResult) -> Sheet {
         .into_iter();
     let columns = columns.chain(plan.contenders.iter().cloned());
     let columns = columns.chain([format!("{first} needs")]);
-    let title = format!("{}: medians of {} rounds", workload.name, plan.rounds);
+    let title = format!("{}: medians, rounds: {}", workload.name, plan.rounds);
     let mut sheet = Sheet::new(Kind::Measured, title, columns);
     for case in &result.cases {
         for (figure, unit) in &case.figures {
