@@ -27,6 +27,10 @@ Every contender runs in a process of its own, contenders take turns, and every
 round begins with another one. A difference is told only where the noise of
 the rounds does not cover it."
 )]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch on the command line"
+)]
 pub(crate) struct Bench {
     #[command(subcommand)]
     pub(crate) action: Option<BenchAction>,

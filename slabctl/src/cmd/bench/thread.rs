@@ -7,7 +7,7 @@ use std::io::Write;
 
 use loads::bench::Workload;
 use loads::figure::median;
-use loads::seed::{Kind, SEEDS, Seed, Sheet, Value};
+use loads::seed::{Kind, Published, SEEDS, Seed, Sheet, Value};
 
 use super::{Plan, WorkloadResult, rounds, table};
 use crate::cli::{Format, Thread};
@@ -86,7 +86,7 @@ pub(super) fn run(context: &Context, args: &Thread) -> anyhow::Result<Status> {
         machine: Machine::here(),
         rounds: usize::from(args.rounds),
         cpus: usize::from(args.cpus),
-        sheets: seed.published.iter().map(|it| it.sheet()).collect(),
+        sheets: seed.published.iter().map(Published::sheet).collect(),
         wrong: Vec::new(),
     };
     let sheets = seed.sheets(ran.cpus);
