@@ -129,7 +129,7 @@ fn a_model_gives_the_same_numbers_in_every_run_and_says_what_it_is() {
             "{text}"
         );
         assert!(
-            text.contains("published: 4 sockets") && text.contains("here: "),
+            text.contains("published: a server of 4 sockets") && text.contains("here: "),
             "{text}"
         );
     }

@@ -9,7 +9,7 @@ pub(super) const SEED: Seed = Seed {
     year: 2011,
     subject: "slub Discard slab page only when node partials > minimum setting",
     question: "When is an empty slab given back, and where do partial slabs wait?",
-    machine: "Westmere, Nehalem, Core 2 and Tigerton machines of 2 and 4 sockets, Linux 3.1-rc2",
+    machine: "machines as the table names them, Linux 3.1-rc2",
     differs: "The base here is the policy classic, without the fault of 3.1-rc2 that the thread found later.",
     published: OF_2011,
     measured: &[

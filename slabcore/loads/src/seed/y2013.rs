@@ -12,7 +12,7 @@ pub(super) const SEED: Seed = Seed {
     year: 2013,
     subject: "create a separate slab for page->ptl allocation",
     question: "What does a lock of 72 bytes cost in kmalloc-96, among others?",
-    machine: "4 sockets, 120 threads, a kernel of 2013 with lock debugging",
+    machine: "a server of 4 sockets, with lock debugging",
     differs: "There are no page tables here: a lock for each page that is touched, used by one processor, and \
               every fourth object of the class is something that any other processor uses.",
     published: OF_2013,

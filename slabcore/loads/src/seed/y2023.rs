@@ -9,7 +9,7 @@ pub(super) const SEED: Seed = Seed {
     year: 2023,
     subject: "slub: Delay freezing of CPU partial slabs",
     question: "What does it cost to freeze slabs that wait for a processor?",
-    machine: "128 processors in 2 nodes, Linux 6.7-rc",
+    machine: "128 processors in 2 nodes",
     differs: "A packet here is two objects and a queue, without a network stack: the allocator's share is larger.",
     published: OF_2023,
     measured: &[
