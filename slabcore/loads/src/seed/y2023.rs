@@ -25,7 +25,7 @@ pub(super) const SEED: Seed = Seed {
         },
     ],
     reading: &[
-        "In every case fewer slabs are frozen and thawed. Locked instructions are fewer where many messages to \
+        "Wherever slabs are frozen at all, fewer are. Locked instructions are fewer where many messages to \
          anybody wait, and slabs travel between the lists of nodes and processors. Elsewhere slabs run empty on a \
          processor's list, and the free that empties one that is not frozen asks under the node's lock whether it \
          is on the node's list: there the patches take more of them.",

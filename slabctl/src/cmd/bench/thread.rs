@@ -196,7 +196,14 @@ fn write(
     match context.global.format() {
         Format::Json => json::write(out, &json_thread::document(ran, jiff::Timestamp::now()))?,
         Format::Csv => long(ran).write_csv(out)?,
-        format => text(ran, format == Format::Md, screen, out)?,
+        format => {
+            let hidden = text(ran, format == Format::Md, screen, out)?;
+            if !hidden.is_empty() {
+                out.flush()?;
+                let titles = hidden.join(", ");
+                context.note(&format!("the terminal is too narrow for {titles}"));
+            }
+        }
     }
     Ok(out.flush()?)
 }
@@ -227,8 +234,15 @@ fn cell(value: &Value) -> Cell {
     value.shown().map_or_else(Cell::missing, Cell::text)
 }
 
-/// For people: what was asked, by whom, and every table with where it is from.
-fn text(ran: &Ran, markdown: bool, screen: &Screen, out: &mut impl Write) -> anyhow::Result<()> {
+/// For people: what was asked, by whom, and every table with where it is from. Gives the
+/// headings for which there was no room.
+fn text(
+    ran: &Ran,
+    markdown: bool,
+    screen: &Screen,
+    out: &mut impl Write,
+) -> anyhow::Result<Vec<String>> {
+    let mut hidden = Vec::new();
     let seed = ran.seed;
     let mark = if markdown { "## " } else { "" };
     writeln!(out, "{mark}{}: {}", seed.year, seed.subject)?;
@@ -248,7 +262,7 @@ fn text(ran: &Ran, markdown: bool, screen: &Screen, out: &mut impl Write) -> any
         if markdown {
             table.write_markdown(out)?;
         } else {
-            table.write(out, screen)?;
+            hidden.extend(table.write(out, screen)?);
         }
     }
     writeln!(out)?;
@@ -258,7 +272,7 @@ fn text(ran: &Ran, markdown: bool, screen: &Screen, out: &mut impl Write) -> any
     for reading in seed.reading {
         writeln!(out, "{reading}")?;
     }
-    Ok(())
+    Ok(hidden)
 }
 
 fn shown(sheet: &Sheet) -> Table {
