@@ -37,6 +37,7 @@ Examples:
   slabctl bench threads
   slabctl bench thread 2008
   slabctl bench thread 2011 --cpus 64 --rounds 9
+  slabctl bench thread 2022 --cases 64,256
   slabctl bench thread 2023 --json --write 2023.json
 
 Tables are published (from the thread: another machine, and a kernel), model
@@ -50,6 +51,9 @@ pub(crate) struct Thread {
     /// Rounds of what is measured.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) rounds: u16,
+    /// Only these cases of what is measured; workloads with none of them are left out.
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub(crate) cases: Vec<usize>,
     /// Logical processors of the model at most, where it goes by their number.
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u16).range(2..=1024))]
     pub(crate) cpus: u16,

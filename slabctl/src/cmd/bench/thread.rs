@@ -96,7 +96,7 @@ pub(super) fn run(context: &Context, args: &Thread) -> anyhow::Result<Status> {
             "no memory, or too few slots, for so many processors",
         )
     })?);
-    measure(context, &mut ran)?;
+    measure(context, &mut ran, &args.cases)?;
     match file {
         Some(mut file) => write(context, &ran, &Screen::plain(None), &mut file)?,
         None => write(context, &ran, &context.screen, &mut Context::out())?,
@@ -113,14 +113,16 @@ pub(super) fn run(context: &Context, args: &Thread) -> anyhow::Result<Status> {
 }
 
 /// Runs what is measured on this machine's processors.
-fn measure(context: &Context, ran: &mut Ran) -> anyhow::Result<()> {
+fn measure(context: &Context, ran: &mut Ran, only: &[usize]) -> anyhow::Result<()> {
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
     for measure in ran.seed.measured {
-        let Some(workload) = Workload::named(measure.workload) else {
+        let chosen = |case: &&usize| only.is_empty() || only.contains(case);
+        let cases: Vec<usize> = measure.cases.iter().filter(chosen).copied().collect();
+        let Some(workload) = Workload::named(measure.workload).filter(|_| !cases.is_empty()) else {
             continue;
         };
         let plan = Plan {
-            workloads: vec![(workload, measure.cases.to_vec())],
+            workloads: vec![(workload, cases)],
             contenders: measure
                 .contenders
                 .iter()
