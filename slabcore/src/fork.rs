@@ -48,6 +48,15 @@ static STATE: AtomicU32 = AtomicU32::new(CALM);
 const WAIT: Duration = Duration::from_micros(50);
 const WAITS: u32 = 400;
 
+/// Forks from the first process of the program to this one.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// Forks from the first process of the program to this one: not the same in a child.
+#[cfg(not(shuttle))]
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(Relaxed)
+}
+
 /// Marks a lost slot.
 pub(crate) const LOST: u32 = u32::MAX;
 
@@ -256,6 +265,7 @@ extern "C" fn in_parent() {
 }
 
 extern "C" fn in_child() {
+    GENERATION.store(GENERATION.load(Relaxed).wrapping_add(1), Relaxed);
     take_stock();
     release_all();
     segment::after_fork();

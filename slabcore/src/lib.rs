@@ -6,7 +6,8 @@
 //! * **descriptor**: what is known of a slab, out of band, at the index of its first page.
 //! * **word**: the 64 bits of a descriptor that hold its free list, counts and flags.
 //! * **cache**: slabs of one kind of object. **Engine**: ranges and their caches.
-//! * **slot** (of a thread): a virtual processor; **row**: what a slot keeps of a cache.
+//! * **slot** (of a thread): a virtual processor; **row**: what a slot keeps of a cache. A thread
+//!   may have more than one ([`Slots`]) and is one of them at a time.
 //! * **node**: slots and slabs that belong together; each has a list of **partial** slabs.
 //! * **frozen**: held by a slot. **Thawed**: held by nobody, to be found on a node's list
 //!   unless full. **Owned** (hybrid): frozen, and the owner frees without atomics.
@@ -128,6 +129,8 @@ mod typed;
 #[cfg(not(loom))]
 pub mod validate;
 
+#[cfg(not(any(loom, shuttle)))]
+pub use self::slot::several::Slots;
 #[cfg(not(loom))]
 pub use self::{
     builder::CacheBuilder,

@@ -9,6 +9,8 @@
 //! Threads beyond [`MAX_SLOTS`], and threads whose slot is gone because they
 //! are ending, share the row [`SHARED`] of each cache under that cache's lock.
 
+#[cfg(not(shuttle))]
+pub(crate) mod several;
 mod tls;
 
 use self::tls::State;

@@ -1,6 +1,7 @@
 //! The command line: what can be typed. Nothing here acts.
 
 pub(crate) mod bench;
+mod bench_thread;
 mod change;
 mod inspect;
 mod load;
@@ -8,6 +9,7 @@ mod report;
 mod top;
 
 pub(crate) use bench::{Bench, BenchAction};
+pub(crate) use bench_thread::{Switches, Thread};
 pub(crate) use change::{Capture, Shrink, Tune, Validate};
 pub(crate) use inspect::{Advise, Check, Diff, Dump, Explain, Section, Show, Sites, SitesBy};
 pub(crate) use load::{Run, Stat};

@@ -11,8 +11,10 @@ pub mod bench;
 pub mod contender;
 pub mod figure;
 pub mod load;
+pub mod model;
 pub mod outcome;
 pub mod rss;
+pub mod seed;
 
 mod rng;
 
@@ -73,6 +75,11 @@ pub trait Contender {
 
     /// What was counted so far, over all pools and the heap; `None` if nothing is counted.
     fn counters(&self) -> Option<slabcore::stats::Counters> {
+        None
+    }
+
+    /// A mistake that the contender itself has noticed.
+    fn wrong(&self) -> Option<String> {
         None
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::bench_thread::{Switches, Thread, Threads};
+
 /// `slabctl bench`.
 #[derive(Debug, Args)]
 #[command(
@@ -16,10 +18,18 @@ Examples:
   slabctl bench stream xmalloc --peers --rounds 9 --json --write a.json
   slabctl bench kmalloc --peers --plot kmalloc.svg
   slabctl bench compare a.json b.json
+  slabctl bench hackbench --policy classic --min-objects 8,16,32,64 --counters
+  slabctl bench hackbench --processes --cases 5
+  slabctl bench threads
+  slabctl bench thread 2008
 
 Every contender runs in a process of its own, contenders take turns, and every
 round begins with another one. A difference is told only where the noise of
 the rounds does not cover it."
+)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch on the command line"
 )]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -47,6 +57,11 @@ pub(crate) struct Bench {
     /// Threads, where a workload has a number of them; by default the processors, two at least.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
+    #[command(flatten)]
+    pub(crate) switches: Switches,
+    /// hackbench with processes over socket pairs, not threads and queues.
+    #[arg(long)]
+    pub(crate) processes: bool,
     /// Rounds.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) rounds: u16,
@@ -71,6 +86,10 @@ pub(crate) enum BenchAction {
         /// The later one.
         after: PathBuf,
     },
+    /// List the kernel threads that can be asked again.
+    Threads(Threads),
+    /// Ask one again: what was published, what is counted, modelled and measured here.
+    Thread(Thread),
     /// Run one contender, once: what bench starts in a process of its own.
     #[command(hide = true)]
     Child(Child),

@@ -8,10 +8,13 @@ mod child;
 mod compare;
 mod plot;
 mod rounds;
+mod switches;
 mod table;
+pub(crate) mod thread;
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::path::Path;
 
 use loads::bench::{WORKLOADS, Workload};
 use loads::contender::PEERS;
@@ -33,6 +36,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
         Some(BenchAction::Compare { before, after }) => {
             return compare::run(context, before, after);
         }
+        Some(BenchAction::Threads(_)) => return thread::list(context),
+        Some(BenchAction::Thread(args)) => return thread::run(context, args),
         None => {}
     }
     if context.global.format() == Format::Jsonl {
@@ -43,29 +48,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
         return Ok(Status::Ok);
     }
     let plan = plan(args)?;
-    let file = match &args.write {
-        Some(path) => {
-            let made = OpenOptions::new().write(true).create_new(true).open(path);
-            Some(
-                made.map_err(|e| Failure::new(Status::Failed, format!("{}: {e}", path.display())))?,
-            )
-        }
-        None => None,
-    };
+    let file = args.write.as_deref().map(create).transpose()?;
     let drawing = args.plot.as_deref().map(Plot::create).transpose()?;
-    if cfg!(debug_assertions) {
-        context
-            .note("this program was built without optimisation: times of the engine mean nothing");
-    }
+    note_debug(context);
     let results = rounds::run(context, &plan)?;
     match file {
-        Some(file) => write(
-            context,
-            args,
-            &plan,
-            &results,
-            &mut io::BufWriter::new(file),
-        )?,
+        Some(mut file) => write(context, args, &plan, &results, &mut file)?,
         None => write(context, args, &plan, &results, &mut Context::out())?,
     }
     if let Some(drawing) = drawing {
@@ -81,6 +69,22 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
         status = Status::Failed;
     }
     Ok(status)
+}
+
+/// A new file for the result.
+fn create(path: &Path) -> Result<io::BufWriter<File>, Failure> {
+    let made = OpenOptions::new().write(true).create_new(true).open(path);
+    let file =
+        made.map_err(|e| Failure::new(Status::Failed, format!("{}: {e}", path.display())))?;
+    Ok(io::BufWriter::new(file))
+}
+
+/// Says so where times would mislead.
+fn note_debug(context: &Context) {
+    if cfg!(debug_assertions) {
+        context
+            .note("this program was built without optimisation: times of the engine mean nothing");
+    }
 }
 
 fn list(context: &Context) -> anyhow::Result<()> {
@@ -122,6 +126,12 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             workloads.push(known);
         }
     }
+    if args.processes {
+        with_processes(&mut workloads)?;
+    }
+    for workload in &workloads {
+        switches::check(workload, &args.switches)?;
+    }
     let cases = |workload: &'static Workload| -> Vec<usize> {
         let chosen = |case: &&usize| args.cases.is_empty() || args.cases.contains(case);
         workload.cases.iter().filter(chosen).copied().collect()
@@ -147,6 +157,19 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     })
 }
 
+/// hackbench with processes in place of the one with threads.
+fn with_processes(workloads: &mut Vec<&'static Workload>) -> Result<(), Failure> {
+    let processes = Workload::named("hackbench-processes");
+    let threads = workloads.iter().any(|w| w.name == "hackbench");
+    let Some(processes) = processes.filter(|_| threads) else {
+        return Err(Failure::usage("--processes is for the workload hackbench"));
+    };
+    workloads.retain(|w| w.name != processes.name);
+    let of = workloads.iter_mut().filter(|w| w.name == "hackbench");
+    of.for_each(|w| *w = processes);
+    Ok(())
+}
+
 fn contenders(args: &Args) -> Result<Vec<String>, Failure> {
     let mut list: Vec<String> = Vec::new();
     for name in &args.policy {
@@ -159,6 +182,7 @@ fn contenders(args: &Args) -> Result<Vec<String>, Failure> {
             list.push(name.clone());
         }
     }
+    let mut list = switches::contenders(&list, &args.switches)?;
     if args.peers {
         list.extend(PEERS.iter().map(|name| (*name).to_owned()));
     }

@@ -12,6 +12,8 @@ pub(crate) struct Machine {
     cpus: Option<u64>,
     /// Name of the processor's model; null when unknown.
     model: Option<String>,
+    /// NUMA nodes; null when unknown.
+    nodes: Option<u64>,
 }
 
 impl Machine {
@@ -28,6 +30,16 @@ impl Machine {
                 .ok()
                 .map(|n| n.get() as u64),
             model,
+            nodes: nodes(),
+        }
+    }
+
+    /// How many nodes it has, for people.
+    pub(crate) fn nodes_in_words(&self) -> String {
+        match self.nodes {
+            Some(1) => "1 node".to_owned(),
+            Some(n) => format!("{n} nodes"),
+            None => "nodes unknown".to_owned(),
         }
     }
 
@@ -39,4 +51,18 @@ impl Machine {
         let kernel = self.kernel.clone().unwrap_or_else(unknown);
         format!("{model}, {cpus} processors, Linux {kernel}")
     }
+}
+
+/// Nodes that the kernel tells of.
+fn nodes() -> Option<u64> {
+    let entries = std::fs::read_dir("/sys/devices/system/node").ok()?;
+    let is_node = |name: &str| {
+        let number = name.strip_prefix("node");
+        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let count = names
+        .filter(|name| name.to_str().is_some_and(is_node))
+        .count();
+    (count > 0).then_some(count as u64)
 }

@@ -23,6 +23,7 @@ pub(crate) mod json_ps;
 pub(crate) mod json_shrink;
 pub(crate) mod json_sites;
 pub(crate) mod json_stat;
+pub(crate) mod json_thread;
 pub(crate) mod json_tune;
 pub(crate) mod json_validate;
 pub(crate) mod jsonl;

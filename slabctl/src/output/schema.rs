@@ -20,6 +20,7 @@ use super::json_ps;
 use super::json_shrink;
 use super::json_sites;
 use super::json_stat;
+use super::json_thread;
 use super::json_tune;
 use super::json_validate::Validation;
 use super::row::CacheRow;
@@ -39,6 +40,8 @@ const DOCUMENTS: &[(&str, Make)] = &[
     ("sites", of::<json_sites::Document>),
     ("shrink", of::<json_shrink::Document>),
     ("bench", of::<json_bench::Document>),
+    ("bench-thread", of::<json_thread::Document>),
+    ("bench-threads", of::<json_thread::List>),
     ("stat", of::<json_stat::Document>),
     ("tune", of::<json_tune::Document>),
     ("dump", of::<json_dump::Document>),

@@ -90,6 +90,7 @@ pub(super) fn kmalloc<P: Pool>(pool: &P) -> Done {
             Figure::ns("free", free),
             Figure::ns("pair", pair),
         ],
+        counters: None,
         wrong: (wrong > 0).then(|| format!("{wrong} objects lost their stamps")),
     }
 }
@@ -128,6 +129,7 @@ pub(super) fn bulk<P: Pool>(pool: &P, n: usize) -> Done {
     });
     Done {
         figures: vec![Figure::ns("single", single), Figure::ns("bulk", bulk)],
+        counters: None,
         wrong: (lacking > 0).then(|| format!("{lacking} objects were not given")),
     }
 }

@@ -14,9 +14,9 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
 /// Senders, and receivers, of a group.
-const SIDE: usize = 20;
+pub(super) const SIDE: usize = 20;
 /// Messages from each sender to each receiver.
-const LOOPS: usize = 50;
+pub(super) const LOOPS: usize = 50;
 /// Messages that a receiver's queue holds, as a socket's buffer does.
 const ROOM: usize = 64;
 
@@ -108,6 +108,7 @@ pub(super) fn hackbench<P: Pool>(pool: &P, groups: usize) -> Done {
     let lost = all as u64 - received;
     Done {
         figures: vec![Figure::ns("message", time)],
+        counters: None,
         wrong: (wrong + lost > 0).then(|| format!("{wrong} messages are wrong, {lost} are lost")),
     }
 }
@@ -157,6 +158,7 @@ pub(super) fn rawpkt<P: Pool>(heads: &P, data: &P) -> Done {
     });
     Done {
         figures: vec![Figure::ns("packet", time)],
+        counters: None,
         wrong: (wrong > 0).then(|| format!("{wrong} packets lost their stamps")),
     }
 }

@@ -8,6 +8,7 @@
 mod alone;
 mod messages;
 mod page_lock;
+mod processes;
 mod together;
 
 use crate::contender::Visit;
@@ -68,6 +69,7 @@ enum Work {
     Concurrent,
     Bulk,
     Hackbench,
+    Processes,
     Rawpkt,
     PageLock,
     /// One of the loads of the comparison, by size.
@@ -142,6 +144,13 @@ pub const WORKLOADS: &[Workload] = &[
         work: Work::Hackbench,
     },
     Workload {
+        name: "hackbench-processes",
+        doc: "the same with processes over socket pairs, each with an allocator of its own for its buffers",
+        cases: &[1, 5],
+        of: "groups",
+        work: Work::Processes,
+    },
+    Workload {
         name: "rawpkt",
         doc: "packets: head and data are allocated on one thread and freed on another, in bursts",
         cases: &[64, 1500],
@@ -158,6 +167,11 @@ pub const WORKLOADS: &[Workload] = &[
 ];
 
 impl Workload {
+    /// Whether it uses caches, to which the engine's switches apply, and not only a heap.
+    pub fn has_caches(&self) -> bool {
+        !self.of.is_empty()
+    }
+
     /// The workload of a name.
     pub fn named(name: &str) -> Option<&'static Self> {
         WORKLOADS.iter().find(|workload| workload.name == name)
@@ -195,8 +209,8 @@ impl Visit for Run {
         // Counters are read while the pools are there.
         let told = |done: Done| Outcome {
             figures: done.figures,
-            counters: contender.counters(),
-            wrong: done.wrong,
+            counters: done.counters.or_else(|| contender.counters()),
+            wrong: done.wrong.or_else(|| contender.wrong()),
         };
         Some(match self.work {
             Work::Kmalloc => {
@@ -215,6 +229,7 @@ impl Visit for Run {
                 let pool = contender.pool(512)?;
                 told(messages::hackbench(&pool, case))
             }
+            Work::Processes => told(processes::hackbench(contender, case)?),
             Work::Rawpkt => {
                 let (heads, data) = (contender.pool(256)?, contender.pool(case.max(512))?);
                 told(messages::rawpkt(&heads, &data))
@@ -242,6 +257,8 @@ impl Visit for Run {
 /// What a workload gives.
 struct Done {
     figures: Vec<Figure>,
+    /// What was counted, if that was in other processes.
+    counters: Option<Counters>,
     wrong: Option<String>,
 }
 
@@ -249,6 +266,7 @@ impl Done {
     const fn of(figures: Vec<Figure>) -> Self {
         Self {
             figures,
+            counters: None,
             wrong: None,
         }
     }

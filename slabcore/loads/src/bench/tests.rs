@@ -38,3 +38,42 @@ fn one_thread_has_nobody_to_free_for_it() {
     let names: Vec<_> = outcome.figures.iter().map(|f| f.name).collect();
     assert_eq!(names, ["alloc", "free", "pair"]);
 }
+
+/// Senders and receivers count each their own: a buffer for each message on both sides.
+#[test]
+fn processes_count_every_message_on_both_sides() {
+    let workload = Workload::named("hackbench-processes").unwrap();
+    let outcome = workload.run("classic/min-objects=16", 1, 1).unwrap();
+    assert_eq!(outcome.wrong, None);
+    let counters = outcome.counters.unwrap();
+    assert_eq!(counters.allocs(), 2 * 20 * 20 * 50);
+    assert_eq!(counters.live(), 0);
+    // Nobody else frees what a process allocated.
+    assert_eq!(counters.get(slabcore::stats::Stat::RemoteFree), 0);
+    assert_eq!(counters.get(slabcore::stats::Stat::ListLockContended), 0);
+}
+
+#[test]
+fn switches_reach_the_caches_of_a_workload() {
+    let workload = Workload::named("hackbench").unwrap();
+    let made = |name: &str| {
+        let counters = workload.run(name, 1, 1).unwrap().counters.unwrap();
+        counters.get(slabcore::stats::Stat::AllocSlab)
+    };
+    // A slab of order 0 has 8 objects, one of order 3 has 64.
+    let (small, large) = (
+        made("classic/min-objects=8"),
+        made("classic/min-objects=64"),
+    );
+    assert!(small > large, "{small} {large}");
+    assert!(workload.run("classic/min-objects=x", 1, 1).is_none());
+}
+
+#[test]
+fn a_validation_beside_finds_nothing() {
+    let workload = Workload::named("kmalloc").unwrap();
+    for name in ["cpu-partial/validate", "cpu-partial/validate/debug=Z"] {
+        let outcome = workload.run(name, 64, 1).unwrap();
+        assert_eq!(outcome.wrong, None, "{name}");
+    }
+}

@@ -159,6 +159,7 @@ pub(super) fn concurrent<P: Pool>(pool: &P, threads: usize) -> Done {
             .filter(|(_, value)| value.is_finite() && *value > 0.0)
             .map(|(name, value)| Figure::ns(name, value))
             .collect(),
+        counters: None,
         wrong: (wrong > 0).then(|| format!("{wrong} objects lost their stamps")),
     }
 }

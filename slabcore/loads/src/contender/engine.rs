@@ -1,31 +1,79 @@
 //! The engine, through its public interface and with all its counters.
 
+use super::options::Options;
 use crate::{Contender, Heap, Pool};
 use slabcore::stats::Counters;
 use slabcore::{Cache, CacheBuilder, Engine, EngineConfig, Policy, SlabAlloc};
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
 
 /// An engine with one policy: caches for one size, a global allocator for many.
 #[derive(Debug)]
 pub struct Slabcore {
     engine: Engine,
-    policy: Policy,
+    options: Options,
     heap: &'static SlabAlloc,
+    validator: Option<Validator>,
+}
+
+/// A thread that validates an engine without pause, until this is dropped.
+#[derive(Debug)]
+struct Validator {
+    shared: Arc<(AtomicBool, AtomicU64)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Validator {
+    fn of(engine: Engine) -> Option<Self> {
+        let shared = Arc::new((AtomicBool::new(false), AtomicU64::new(0)));
+        let own = Arc::clone(&shared);
+        let look = move || {
+            while !own.0.load(Relaxed) {
+                let found = engine.validate().findings.len() as u64;
+                own.1.fetch_add(found, Relaxed);
+            }
+        };
+        let thread = std::thread::Builder::new().spawn(look).ok()?;
+        let thread = Some(thread);
+        Some(Self { shared, thread })
+    }
+}
+
+impl Drop for Validator {
+    fn drop(&mut self) {
+        self.shared.0.store(true, Relaxed);
+        // What it found is counted.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
 }
 
 impl Slabcore {
-    /// A new engine; `None` if the system has no memory for it.
+    /// A new engine with a policy; `None` if the system has no memory for it.
     pub fn new(policy: Policy) -> Option<Self> {
+        Self::with(Options::of(policy))
+    }
+
+    /// A new engine with some options; `None` if the system has no memory for it.
+    pub fn with(options: Options) -> Option<Self> {
         let config = EngineConfig {
-            policy,
+            policy: options.policy,
             ..EngineConfig::new()
         };
+        let engine = Engine::new(config).ok()?;
+        let validator = if options.validate {
+            Some(Validator::of(engine.clone())?)
+        } else {
+            None
+        };
         Some(Self {
-            engine: Engine::new(config).ok()?,
-            policy,
+            engine,
+            options,
             // As a global allocator it lives as long as the process.
             heap: Box::leak(Box::new(SlabAlloc::with(config))),
+            validator,
         })
     }
 }
@@ -37,7 +85,7 @@ impl Contender for Slabcore {
     fn pool(&self, size: usize) -> Option<Cache> {
         let layout = Layout::from_size_align(size, 8).ok()?;
         let builder = CacheBuilder::new(&self.engine, "load", layout);
-        builder.policy(self.policy).build().ok()
+        self.options.apply(builder).build().ok()
     }
 
     fn heap(&self) -> &'static SlabAlloc {
@@ -53,6 +101,11 @@ impl Contender for Slabcore {
             }
         }
         Some(sum)
+    }
+
+    fn wrong(&self) -> Option<String> {
+        let found = self.validator.as_ref()?.shared.1.load(Relaxed);
+        (found > 0).then(|| format!("{found} findings while it was validated"))
     }
 }
 

@@ -2,9 +2,10 @@
 
 pub mod engine;
 pub mod malloc;
+pub mod options;
 
 use crate::Contender;
-use slabcore::Policy;
+use options::Options;
 
 /// What a caller wants to do with whichever contender a name stands for.
 pub trait Visit {
@@ -24,8 +25,8 @@ pub const PEERS: &[&str] = if cfg!(feature = "peers") {
 /// Does something with the contender of a name; `None` if there is none, or if
 /// it could not be made. `malloc` is whatever the process's malloc is.
 pub fn visit<V: Visit>(name: &str, visitor: V) -> Option<V::Out> {
-    if let Some(policy) = Policy::from_name(name) {
-        return Some(visitor.visit(&engine::Slabcore::new(policy)?));
+    if let Some(options) = Options::parse(name) {
+        return Some(visitor.visit(&engine::Slabcore::with(options)?));
     }
     match name {
         "malloc" => Some(visitor.visit(&malloc::Foreign::<malloc::Libc>::new())),

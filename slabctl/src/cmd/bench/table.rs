@@ -53,7 +53,7 @@ fn figure_cell(values: &[f64]) -> Cell {
 }
 
 /// How the first contender compares with the best of the others.
-fn comparison(plan: &Plan, case: &CaseResult, figure: &str) -> String {
+pub(super) fn comparison(plan: &Plan, case: &CaseResult, figure: &str) -> String {
     let Some((first, others)) = plan.contenders.split_first() else {
         return String::new();
     };
