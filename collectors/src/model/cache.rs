@@ -99,7 +99,7 @@ pub struct Cache {
     /// Which layers gave anything.
     pub layers: LayerSet,
     /// True occupancy of the slabs, from sources that can see it.
-    pub occupancy: Option<Box<Occupancy>>,
+    pub occupancy: Option<Box<Approx<Occupancy>>>,
     /// Event counters (CONFIG_SLUB_STATS, the engine).
     pub counters: Option<Box<Counters>>,
     /// Per-CPU array settings of the SLAB allocator.

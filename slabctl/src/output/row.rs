@@ -147,7 +147,7 @@ impl<'a> CacheRow<'a> {
             cpu_slabs: figure(Quantity::CpuSlabs),
             slabs_cpu_partial: figure(Quantity::SlabsCpuPartial),
             objects_cpu_partial: figure(Quantity::ObjectsCpuPartial),
-            occupancy: cache.occupancy.as_ref().map(|o| o.0),
+            occupancy: cache.occupancy.as_ref().map(|o| o.value.0),
             memory_bytes: bytes(usage.memory),
             used_bytes: bytes(usage.used),
             loss_bytes: bytes(usage.loss),

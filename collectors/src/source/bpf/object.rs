@@ -1,0 +1,175 @@
+//! Loads the objects of `collectors/bpf` into the running kernel.
+//!
+//! Each use of BPF has an object of its own, so that nobody waits for maps that
+//! he does not need. Layouts are found by the kernel's BTF; a program the
+//! kernel does not take is a [`Refusal`] with the kernel's reason.
+
+use std::fs;
+
+use aya::programs::{FEntry, Iter, Program, ProgramError};
+use aya::{Btf, BtfError, Ebpf, EbpfLoader, include_bytes_aligned};
+
+use super::preflight::{self, Refusal};
+
+/// The snapshot of all caches.
+pub(super) static SNAPSHOT: &[u8] = include_bytes_aligned!("../../../bpf/snapshot.bpf.o");
+
+/// What every program is told of the machine.
+#[derive(Debug)]
+pub(super) struct Machine {
+    /// The kernel's description of its types.
+    pub(super) btf: Btf,
+    /// Numbers of possible processors, from 0.
+    pub(super) cpus: u32,
+    /// Numbers of possible nodes, from 0.
+    pub(super) nodes: u32,
+    /// Bytes in a page.
+    pub(super) page_size: u64,
+}
+
+impl Machine {
+    /// Checks that programs can run here, and reads what they need to know.
+    pub(super) fn look() -> Result<Self, Refusal> {
+        preflight::check()?;
+        let btf =
+            Btf::from_sys_fs().map_err(|error| refused("reading the kernel's types", &error))?;
+        Ok(Self {
+            btf,
+            cpus: possible("cpu"),
+            nodes: possible("node"),
+            page_size: u64::try_from(rustix::param::page_size()).unwrap_or(4096),
+        })
+    }
+
+    /// Makes the maps of an object and prepares its programs; each is loaded on
+    /// its own later. `set` names the object's own constants and sizes of maps.
+    pub(super) fn load<'a>(
+        &'a self,
+        object: &[u8],
+        set: impl FnOnce(&mut EbpfLoader<'a>),
+    ) -> Result<Ebpf, Refusal> {
+        let mut loader = EbpfLoader::new();
+        loader
+            .btf(Some(&self.btf))
+            .override_global("possible_cpus", &self.cpus, true)
+            .map_max_entries("percpu_offsets", self.cpus);
+        set(&mut loader);
+        loader
+            .load(object)
+            .map_err(|error| refused("preparing the programs", &error))
+    }
+
+    /// Loads an iterator's program. False: the kernel has no such iterator.
+    pub(super) fn load_iterator(
+        &self,
+        ebpf: &mut Ebpf,
+        program: &str,
+        over: &str,
+    ) -> Result<bool, Refusal> {
+        match named::<Iter>(ebpf, program)?.load(over, &self.btf) {
+            Ok(()) => Ok(true),
+            Err(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. })) => Ok(false),
+            Err(error) => Err(refused(&format!("the iterator of {over}"), &error)),
+        }
+    }
+}
+
+/// Begins one pass of a loaded iterator: its output is read from the file, and
+/// nothing else holds the pass.
+pub(super) fn iterate(ebpf: &mut Ebpf, program: &str) -> Result<fs::File, Refusal> {
+    let failed = |error: ProgramError| refused("the iterator", &error);
+    let program = named::<Iter>(ebpf, program)?;
+    let link = program.attach().map_err(failed)?;
+    let link = program.take_link(link).map_err(failed)?;
+    link.into_file()
+        .map_err(|error| refused("the iterator", &error))
+}
+
+/// Whether the kernel lets programs run at the entry of its functions (fentry).
+/// One is loaded to find out, and not attached.
+pub fn fentry() -> Result<(), Refusal> {
+    let machine = Machine::look()?;
+    let mut ebpf = machine.load(SNAPSHOT, |_| {})?;
+    named::<FEntry>(&mut ebpf, "fentry_probe")?
+        .load("kmem_cache_free", &machine.btf)
+        .map_err(|error| refused("programs at the entry of functions (fentry)", &error))
+}
+
+/// A program of an object, by its name there.
+pub(super) fn named<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Refusal>
+where
+    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
+{
+    let missing = || Refusal::Refused {
+        what: format!("the program {name}"),
+        why: "it is not in its object".to_owned(),
+    };
+    let program = ebpf.program_mut(name).ok_or_else(missing)?;
+    program
+        .try_into()
+        .map_err(|error: ProgramError| refused(&format!("the program {name}"), &error))
+}
+
+/// A refusal with the innermost reason, which is the kernel's.
+pub(super) fn refused(what: &str, error: &dyn std::error::Error) -> Refusal {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    let mut why = inner.to_string();
+    if why != error.to_string() {
+        let outer = error.to_string();
+        why = format!("{}: {why}", outer.lines().next().unwrap_or_default());
+    }
+    let line = why.lines().next().unwrap_or_default();
+    Refusal::Refused {
+        what: what.to_owned(),
+        why: line.chars().take(LONGEST).collect(),
+    }
+}
+
+/// The verifier's log may follow, of many thousands of lines.
+const LONGEST: usize = 300;
+
+/// One more than the largest number in the list of what can ever be there; 1
+/// where it cannot be read, as on a kernel with one.
+fn possible(kind: &str) -> u32 {
+    let path = format!("/sys/devices/system/{kind}/possible");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    count_of(&text).unwrap_or(1)
+}
+
+fn count_of(list: &str) -> Option<u32> {
+    let last = list.trim().rsplit([',', '-']).next()?;
+    last.parse::<u32>().ok()?.checked_add(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_what_is_possible_are_counted_by_their_last_number() {
+        assert_eq!(count_of("0-127\n"), Some(128));
+        assert_eq!(count_of("0"), Some(1));
+        assert_eq!(count_of("0,2-3\n"), Some(4));
+        assert_eq!(count_of(""), None);
+    }
+
+    #[test]
+    fn a_refusal_is_one_line_that_ends_with_the_kernels_reason() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the call failed\n0: (85) call 113\nmore")]
+        struct Outer(#[source] std::io::Error);
+        let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let said = refused("loading", &Outer(denied)).to_string();
+        assert_eq!(said, "loading: the call failed: permission denied");
+    }
+
+    /// The bytes are what the loader of the kernel's own format wants.
+    #[test]
+    fn the_object_is_there_and_aligned() {
+        assert_eq!(&SNAPSHOT[..4], b"\x7fELF");
+        assert_eq!(SNAPSHOT.as_ptr().addr() % 8, 0);
+    }
+}
