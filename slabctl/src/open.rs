@@ -30,6 +30,9 @@ pub(crate) fn source(global: &Global) -> Result<Box<dyn Source>, Failure> {
     if let Some(path) = &global.core {
         return Ok(Box::new(CoreSource::open(path, global.exe.as_deref())?));
     }
+    if global.bpf {
+        return Ok(Box::new(live("/".as_ref())?.by_bpf()));
+    }
     at(global.from.as_deref(), global.root.as_deref())
 }
 
@@ -83,9 +86,13 @@ pub(crate) fn at(from: Option<&Path>, root: Option<&Path>) -> Result<Box<dyn Sou
         }
         return Ok(Box::new(capture::open(path)?));
     }
-    let root = root.unwrap_or("/".as_ref());
+    Ok(Box::new(live(root.unwrap_or("/".as_ref()))?))
+}
+
+/// The running kernel, its files below `root`.
+fn live(root: &Path) -> Result<KernelSource, Failure> {
     let tree = DirTree::trusted(root).map_err(|e| Error::from_io(root, e))?;
-    Ok(Box::new(KernelSource::live(Box::new(tree))))
+    Ok(KernelSource::live(Box::new(tree)))
 }
 
 /// Opens and reads in one step, with hints when it fails.

@@ -5,7 +5,8 @@ use std::io::Write;
 use collectors::analysis::{Usage, groups};
 use collectors::columns::{self, Column, Row, Value};
 use collectors::model::{
-    Cache, CounterId, Ctor, Flag, Layer, Objects, Quantity, SiteKind, Slabs, Snapshot, Unit,
+    Approx, Cache, CounterId, CpuPart, Ctor, Flag, Layer, Objects, Occupancy, Quantity, SiteKind,
+    Slabs, Snapshot, Unit,
 };
 use collectors::similar;
 use collectors::source::{Demand, Source};
@@ -277,6 +278,9 @@ fn info(
     if !unknown.is_empty() {
         writeln!(out, "  Unknown  {}", unknown.join(", "))?;
     }
+    if let Some(of) = &cache.occupancy {
+        occupancy(of, out)?;
+    }
     flags(cache, out)?;
     if let Ctor::Symbol(symbol) = &cache.ctor {
         writeln!(out, "  Ctor     {}", text::safe(symbol))?;
@@ -288,6 +292,24 @@ fn info(
         .map(collectors::model::Layer::name)
         .collect();
     writeln!(out, "  From     {}", from.join(", "))?;
+    Ok(())
+}
+
+/// Slabs by how full they are, without the shares that no slab has.
+fn occupancy(of: &Approx<Occupancy>, out: &mut impl Write) -> anyhow::Result<()> {
+    let label = |bucket: usize| match bucket {
+        0 => "empty".to_owned(),
+        11 => "full".to_owned(),
+        tenth => format!("under {}%", tenth * 10),
+    };
+    let counts = of.value.0.iter().enumerate().filter(|(_, n)| **n > 0);
+    let parts: Vec<String> = counts
+        .map(|(bucket, n)| format!("{} {n}", label(bucket)))
+        .collect();
+    if !parts.is_empty() {
+        let mark = if of.approx { "~" } else { "" };
+        writeln!(out, "  Filling  {mark}{}", parts.join(", "))?;
+    }
     Ok(())
 }
 
@@ -318,6 +340,13 @@ fn remarks(
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
     let mut remarks = Vec::new();
+    if let Some(parked) = cache.get(Quantity::Parked) {
+        remarks.push(format!(
+            "{}{} more are free and parked near CPUs; the kernel's files count those as in use",
+            if parked.approx { "~" } else { "" },
+            parked.value
+        ));
+    }
     if let Some(parked) = parked_at_most(cache, snapshot) {
         remarks.push(format!(
             "objects in use include free ones parked near CPUs: at most {parked}"
@@ -345,8 +374,11 @@ fn remarks(
 /// Linux 6.18: main, spare and rcu_free sheaf, ten full ones in a barn); CPU
 /// slabs and CPU partial lists hold less than their slabs' objects.
 fn parked_at_most(cache: &Cache, snapshot: &Snapshot) -> Option<u64> {
-    if cache.origin(Quantity::Objects) == Some(Layer::Engine) {
-        // The engine counts only what is really in use.
+    if matches!(
+        cache.origin(Quantity::Objects),
+        Some(Layer::Engine | Layer::Bpf)
+    ) {
+        // They count only what is really in use.
         return None;
     }
     let value = |q| cache.get(q).map(|f| f.value);
@@ -437,12 +469,21 @@ pub(super) fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> an
 pub(super) fn cpus(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
     if !cache.cpus.is_empty() {
         let count = |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
-        let sheaves = cache.cpus.iter().any(|part| part.sheaf_main.is_some());
+        let any = |has: fn(&CpuPart) -> bool| cache.cpus.iter().any(has);
+        let hands = any(|part| part.objects_cpu_slab.is_some());
+        let sheaves = any(|part| part.sheaf_main.is_some());
+        let rcu = any(|part| part.sheaf_rcu_free.is_some());
         let mut heads = ["CPU", "Partial slabs", "Free objects"]
             .map(Head::right)
             .to_vec();
+        if hands {
+            heads.push(Head::right("Free in its slab"));
+        }
         if sheaves {
             heads.extend(["Main sheaf", "Spare sheaf"].map(Head::right));
+        }
+        if rcu {
+            heads.push(Head::right("RCU sheaf"));
         }
         let mut table = Table::new(heads);
         for part in &cache.cpus {
@@ -451,10 +492,14 @@ pub(super) fn cpus(context: &Context, cache: &Cache, out: &mut impl Write) -> an
                 count(part.slabs_cpu_partial.map(Slabs::get)),
                 count(part.objects_cpu_partial.map(Objects::get)),
             ];
-            if sheaves {
-                let (main, spare) = (part.sheaf_main, part.sheaf_spare);
-                row.extend([main, spare].map(|v| count(v.map(Objects::get))));
-            }
+            let also = [
+                (hands, part.objects_cpu_slab),
+                (sheaves, part.sheaf_main),
+                (sheaves, part.sheaf_spare),
+                (rcu, part.sheaf_rcu_free),
+            ];
+            let also = also.into_iter().filter(|(shown, _)| *shown);
+            row.extend(also.map(|(_, v)| count(v.map(Objects::get))));
             table.row(row);
         }
         writeln!(out)?;

@@ -25,6 +25,8 @@ pub(super) struct Machine {
     pub(super) nodes: u32,
     /// Bytes in a page.
     pub(super) page_size: u64,
+    /// The address of the kernel's list of caches, where programs walk it; else 0.
+    pub(super) slab_caches: u64,
 }
 
 impl Machine {
@@ -38,6 +40,7 @@ impl Machine {
             cpus: possible("cpu"),
             nodes: possible("node"),
             page_size: u64::try_from(rustix::param::page_size()).unwrap_or(4096),
+            slab_caches: 0,
         })
     }
 
@@ -140,8 +143,8 @@ fn possible(kind: &str) -> u32 {
 }
 
 fn count_of(list: &str) -> Option<u32> {
-    let last = list.trim().rsplit([',', '-']).next()?;
-    last.parse::<u32>().ok()?.checked_add(1)
+    let number = list.trim().rsplit([',', '-']).next()?;
+    number.parse::<u32>().ok()?.checked_add(1)
 }
 
 #[cfg(test)]

@@ -267,7 +267,7 @@ fn figures(record: Record<'_>, cache: &mut Cache) {
     let partial_slabs = record.known(CACHE_CPU_PARTIAL_SLABS);
     let on_cpus = record
         .known(CACHE_CPU_SLABS)
-        .map(|n| n + partial_slabs.unwrap_or(0));
+        .map(|n| n.saturating_add(partial_slabs.unwrap_or(0)));
     figure(Quantity::ObjectsPartial, lists.map(|l| l.inuse), listed);
     figure(Quantity::CpuSlabs, on_cpus, MOVED_CPU);
     figure(Quantity::SlabsCpuPartial, partial_slabs, MOVED_CPU);
@@ -362,3 +362,6 @@ fn occupancy(record: Record<'_>, on_cpus: Option<u64>, lists: Option<Lists>) -> 
     buckets[11] = buckets[11].saturating_add(slabs.saturating_sub(seen));
     Some(Occupancy(buckets))
 }
+
+#[cfg(test)]
+mod tests;

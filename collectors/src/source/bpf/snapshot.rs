@@ -46,8 +46,8 @@ const CPUS_TOLD: u32 = 256;
 impl Snapshots {
     /// Loads the programs, or says why they cannot be used.
     pub fn open() -> Result<Self, Refusal> {
-        let machine = Machine::look()?;
-        let mut ebpf = load(&machine, &0, MIN_RING)?;
+        let mut machine = Machine::look()?;
+        let mut ebpf = load(&machine, MIN_RING)?;
         if machine.load_iterator(&mut ebpf, ITERATOR, "kmem_cache")? {
             return Ok(Self {
                 machine,
@@ -55,7 +55,8 @@ impl Snapshots {
                 ring: None,
             });
         }
-        let mut ebpf = load(&machine, &slab_caches()?, RING)?;
+        machine.slab_caches = slab_caches()?;
+        let mut ebpf = load(&machine, RING)?;
         // Any iterator would do: the first step walks the list.
         machine.load_iterator(&mut ebpf, LIST, "bpf_map")?;
         let missing = || Refusal::Refused {
@@ -173,12 +174,12 @@ const EXACT_WALK: u64 = 1 << 20;
 /// A ring that nobody uses is as small as one can be.
 const MIN_RING: u32 = 1 << 16;
 
-fn load<'a>(machine: &'a Machine, slab_caches: &'a u64, ring: u32) -> Result<Ebpf, Refusal> {
+fn load(machine: &Machine, ring: u32) -> Result<Ebpf, Refusal> {
     machine.load(SNAPSHOT, |loader| {
         loader
             .override_global("possible_nodes", &machine.nodes, true)
             .override_global("page_size", &machine.page_size, true)
-            .override_global("slab_caches", slab_caches, true)
+            .override_global("slab_caches", &machine.slab_caches, true)
             .map_max_entries("stream", ring);
     })
 }
