@@ -53,8 +53,9 @@ static void *(*const bpf_map_lookup_percpu_elem)(void *map, const void *key, u32
  * A field is written as for the compiler, `s->size`; where s points is never
  * read directly. A field that the kernel may lack is read only behind HAS: a
  * relocation that fails makes an instruction that the verifier refuses where
- * it can be reached. The compiler may move OFFSET out of a loop and above its
- * HAS; so each layout has a function of its own, which is not inlined. */
+ * it can be reached. The compiler is free to move what is relocated above its
+ * HAS; so a field, or a layout, that is not everywhere is read in a function of
+ * its own that is not inlined: OPTIONAL makes one. */
 #define HAS(field) __builtin_preserve_field_info(field, 2)
 #define OFFSET(field) __builtin_preserve_field_info(field, 0)
 #define SIZE(field) __builtin_preserve_field_info(field, 1)
@@ -65,6 +66,14 @@ static void *(*const bpf_map_lookup_percpu_elem)(void *map, const void *key, u32
 /* Reads an unsigned number or a pointer of any size into a u64, which is 0 when
  * the read fails. Gives 0 for success. */
 #define READ(to, field) (*(to) = 0, bpf_probe_read_kernel(to, SIZE(field), &(field)))
+
+/* A function of this name, that reads a field which not all kernels have.
+ * Gives 0 for success; not to be called without HAS. */
+#define OPTIONAL(name, type, field)                          \
+	static noinline long name(struct type *s, u64 *to)   \
+	{                                                    \
+		return READ(to, s->field);                   \
+	}
 
 /* The address of a variable as a number, which the verifier would not let us have. */
 #define ADDRESS(to, pointer) \

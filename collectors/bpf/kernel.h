@@ -22,7 +22,7 @@ typedef struct {
 struct slab {
 	struct kmem_cache *slab_cache;
 	struct list_head slab_list;
-	struct slab *next;
+	struct slab *next;				/* to 6.19 */
 	void *freelist;
 	u32 inuse : 16, objects : 15, frozen : 1;
 };

@@ -72,37 +72,57 @@ static always_inline void emit(struct seq_file *seq, void *words, u32 bytes)
 
 #define HEAD(kind, words) ((kind) | (u64)(words) << 32)
 #define BIT(n) (1ull << (n))
-/* Word n of a record becomes the field, if the kernel has it and it can be read. */
-#define TAKE(words, n, field)                                    \
-	do {                                                     \
-		if (HAS(field) && !READ(&(words)[n], field))     \
-			(words)[KNOWN] |= BIT(n);                \
+/* Word n of a record becomes the field, if it can be read. */
+#define TAKE(words, n, field)                       \
+	do {                                        \
+		if (!READ(&(words)[n], field))      \
+			(words)[KNOWN] |= BIT(n);   \
+	} while (0)
+/* The same of a field that the kernel may lack, with its OPTIONAL reader. */
+#define TAKE_IF(words, n, field, reader, from)                        \
+	do {                                                          \
+		if (HAS(field) && !reader(from, &(words)[n]))         \
+			(words)[KNOWN] |= BIT(n);                     \
 	} while (0)
 enum { KNOWN = CACHE_KNOWN };
 _Static_assert(CACHE_KNOWN == 1 && NODE_KNOWN == 1 && CPU_KNOWN == 1, "TAKE");
 
+OPTIONAL(read_usersize, kmem_cache, usersize)
+OPTIONAL(read_cpu_partial, kmem_cache, cpu_partial)
+OPTIONAL(read_sheaf_capacity, kmem_cache, sheaf_capacity)
+OPTIONAL(read_defrag_ratio, kmem_cache, remote_node_defrag_ratio)
+OPTIONAL(read_random, kmem_cache, random)
+OPTIONAL(read_cpu_slab, kmem_cache, cpu_slab)
+OPTIONAL(read_cpu_sheaves, kmem_cache, cpu_sheaves)
+OPTIONAL(read_slabs, kmem_cache_node, nr_slabs.counter)
+OPTIONAL(read_total_objects, kmem_cache_node, total_objects.counter)
+OPTIONAL(read_barn, kmem_cache_node, barn)
+OPTIONAL(read_next, slab, next)
+
 /* ---- one slab */
 struct slab_view {
-	u64 cache, next, previous, chained, freelist, inuse, objects;
+	u64 cache, next, previous, freelist, inuse, objects;
 };
 
 /* One read: there are thousands of slabs. */
 static noinline int look_at_slab(u64 at, struct slab_view *view)
 {
-	u64 words[8];
+	u64 words[5];
 	char *base = (char *)words;
 	struct slab *slab = (void *)at;
 	u64 cache = OFFSET(slab->slab_cache), list = OFFSET(slab->slab_list);
-	u64 next = OFFSET(slab->next), freelist = OFFSET(slab->freelist), unit = OFFSET(slab->inuse);
+	u64 freelist = OFFSET(slab->freelist), unit = OFFSET(slab->inuse);
+	/* These five words are side by side in all kernels, behind the flags. */
+	u64 first = cache < list ? cache : list;
 
-	if (cache > 56 || list > 48 || next > 56 || freelist > 56 || unit > 60)
+	cache -= first, list -= first, freelist -= first, unit -= first;
+	if (cache > 32 || list > 24 || freelist > 32 || unit > 36)
 		return 1;
-	if (bpf_probe_read_kernel(words, sizeof(words), slab))
+	if (bpf_probe_read_kernel(words, sizeof(words), (void *)(at + first)))
 		return 1;
 	view->cache = *(u64 *)(base + cache);
 	view->next = *(u64 *)(base + list);
 	view->previous = *(u64 *)(base + list + 8);
-	view->chained = *(u64 *)(base + next);
 	view->freelist = *(u64 *)(base + freelist);
 	u64 counters = *(u32 *)(base + unit);
 	view->inuse = BITS(slab->inuse, counters);
@@ -159,6 +179,9 @@ static noinline int walk_list(struct kmem_cache_node *node, u64 listed, u64 limi
 {
 	u64 first = 0, last = 0, now = 0;
 
+	/* One that came this moment is as good as one that comes the next. */
+	if (!listed)
+		return 0;
 	walk->head = (u64)node + OFFSET(node->partial);
 	if (READ(&first, node->partial.next) || READ(&last, node->partial.prev))
 		return 1;
@@ -212,7 +235,8 @@ static noinline int look_at_barn(u64 at, struct work *work, u64 *node)
 	if (READ(&full, barn->nr_full) || READ(&empty, barn->nr_empty) || READ(&walk.at, barn->sheaves_full.next))
 		return 1;
 	walk.head = at + OFFSET(barn->sheaves_full);
-	bpf_loop(full + 8, barn_step, &walk, 0);
+	if (walk.at != walk.head)
+		bpf_loop(full + 8, barn_step, &walk, 0);
 	if (walk.at != walk.head || walk.sheaves != full)
 		out[CACHE_MOVED] |= MOVED_BARN;
 	out[CACHE_BARN_FULL] += full;
@@ -234,8 +258,7 @@ static noinline int node_in_array(u64 cache, u32 number, u64 *node, u64 *barn)
 	if (bpf_probe_read_kernel(node, 8, (void *)(cache + OFFSET(s->node) + number * 8ull)))
 		return 1;
 	if (*node && HAS(none->barn)) {
-		struct kmem_cache_node *n = (void *)*node;
-		READ(barn, n->barn);
+		read_barn((void *)*node, barn);
 	}
 	return 0;
 }
@@ -256,8 +279,8 @@ static noinline int look_at_node(struct work *work, u32 number, u64 address, u64
 	u64 *out = work->out->w;
 
 	TAKE(part, NODE_PARTIAL, node->nr_partial);
-	TAKE(part, NODE_SLABS, node->nr_slabs.counter);
-	TAKE(part, NODE_TOTAL_OBJECTS, node->total_objects.counter);
+	TAKE_IF(part, NODE_SLABS, node->nr_slabs, read_slabs, node);
+	TAKE_IF(part, NODE_TOTAL_OBJECTS, node->total_objects, read_total_objects, node);
 	if (!(part[NODE_KNOWN] & BIT(NODE_PARTIAL)) || walk_list(node, part[NODE_PARTIAL], work->limit, &walk)) {
 		out[CACHE_MOVED] |= MOVED_PARTIAL;
 		return 1;
@@ -274,6 +297,7 @@ static long node_step(u64 number, struct work *work)
 {
 	struct kmem_cache___per_node *pairs = 0;
 	struct kmem_cache *array = 0;
+	struct node_barn *barns = 0;
 	u64 part[NODE_WORDS] = { HEAD(RECORD_NODE, NODE_WORDS), 0, number };
 	u64 node = 0, barn = 0;
 	u64 *out = work->out->w;
@@ -282,7 +306,7 @@ static long node_step(u64 number, struct work *work)
 		node_in_pairs(work->cache, number, &node, &barn);
 	else if (HAS(array->node))
 		node_in_array(work->cache, number, &node, &barn);
-	if (barn)
+	if (HAS(barns->nr_full) && barn)
 		look_at_barn(barn, work, part);
 	if (!node)
 		return 0;
@@ -335,6 +359,9 @@ static noinline int count_free(struct work *work, u64 freelist, u64 objects, u64
 {
 	struct kmem_cache *s = (void *)work->cache;
 	struct chain chain = { .at = freelist, .first = freelist };
+
+	if (!freelist)
+		return 0;
 	u64 order = work->out->w[CACHE_ORDER_OBJECTS] >> 16;
 
 	if (order > 20 || READ(&chain.offset, s->offset))
@@ -342,7 +369,7 @@ static noinline int count_free(struct work *work, u64 freelist, u64 objects, u64
 	chain.mask = ~((page_size << order) - 1);
 	if (HAS(s->random)) {
 		chain.hardened = 1;
-		if (READ(&chain.random, s->random))
+		if (read_random(s, &chain.random))
 			return 1;
 	}
 	bpf_loop(objects + 1, free_step, &chain, 0);
@@ -350,21 +377,42 @@ static noinline int count_free(struct work *work, u64 freelist, u64 objects, u64
 	return chain.broken || chain.at;
 }
 
+struct hand_view {
+	u64 freelist, tid, slab;
+};
+
+static noinline int read_hand(u64 at, struct hand_view *view)
+{
+	u64 words[4];
+	char *base = (char *)words;
+	struct kmem_cache_cpu *cpu = (void *)at;
+	u64 freelist = OFFSET(cpu->freelist), tid = OFFSET(cpu->tid), slab = OFFSET(cpu->slab);
+
+	if (freelist > 24 || tid > 24 || slab > 24)
+		return 1;
+	if (bpf_probe_read_kernel(words, sizeof(words), cpu))
+		return 1;
+	view->freelist = *(u64 *)(base + freelist);
+	view->tid = *(u64 *)(base + tid);
+	view->slab = *(u64 *)(base + slab);
+	return 0;
+}
+
 static noinline int look_at_hand(struct work *work, u64 at, u64 *part)
 {
 	struct kmem_cache_cpu *cpu = (void *)at;
 	struct slab_view slab;
-	u64 hand = 0, freelist = 0, before = 0, after = 0, count = 0;
+	struct hand_view view;
+	u64 after = 0, count = 0;
 
-	READ(&before, cpu->tid);
-	if (READ(&hand, cpu->slab) || READ(&freelist, cpu->freelist))
+	if (read_hand(at, &view))
 		return 1;
 	part[CPU_KNOWN] |= BIT(CPU_SLAB) | BIT(CPU_FREE);
-	if (!hand)
+	if (!view.slab)
 		return 0;
 	part[CPU_SLAB] = 1;
-	if (look_at_slab(hand, &slab) || slab.cache != work->cache ||
-	    count_free(work, freelist, slab.objects, &count)) {
+	if (look_at_slab(view.slab, &slab) || slab.cache != work->cache ||
+	    count_free(work, view.freelist, slab.objects, &count)) {
 		work->out->w[CACHE_MOVED] |= MOVED_CPU;
 		return 0;
 	}
@@ -372,7 +420,7 @@ static noinline int look_at_hand(struct work *work, u64 at, u64 *part)
 	part[CPU_FREE] = count + (slab.objects > slab.inuse ? slab.objects - slab.inuse : 0);
 	count_occupancy(&work->out->w[CACHE_CPU_OCCUPANCY], slab.inuse, slab.objects);
 	/* Every operation of the processor changes it. */
-	if (READ(&after, cpu->tid) || after != before)
+	if (READ(&after, cpu->tid) || after != view.tid)
 		work->out->w[CACHE_MOVED] |= MOVED_CPU;
 	return 0;
 }
@@ -396,7 +444,10 @@ static long partial_step(u64 step, struct partial_walk *walk)
 	walk->slabs++;
 	walk->free += slab.objects > slab.inuse ? slab.objects - slab.inuse : 0;
 	count_occupancy(&walk->work->out->w[CACHE_CPU_OCCUPANCY], slab.inuse, slab.objects);
-	walk->at = slab.chained;
+	if (read_next((void *)walk->at, &walk->at)) {
+		walk->work->out->w[CACHE_MOVED] |= MOVED_CPU;
+		return 1;
+	}
 	return 0;
 }
 
@@ -408,7 +459,8 @@ static noinline int look_at_partial(struct work *work, u64 at, u64 *part)
 	if (READ(&walk.at, cpu->partial))
 		return 1;
 	/* The kernel keeps a few dozen at the most. */
-	bpf_loop(1024, partial_step, &walk, 0);
+	if (walk.at)
+		bpf_loop(1024, partial_step, &walk, 0);
 	if (walk.at)
 		work->out->w[CACHE_MOVED] |= MOVED_CPU;
 	part[CPU_PARTIAL_SLABS] = walk.slabs;
@@ -423,7 +475,7 @@ static noinline int look_at_cpu_slab(struct work *work, u64 offset, u64 *part)
 	struct kmem_cache_cpu *none = 0;
 	u64 pointer = 0;
 
-	if (READ(&pointer, s->cpu_slab) || !pointer)
+	if (read_cpu_slab(s, &pointer) || !pointer)
 		return 1;
 	if (HAS(none->slab))
 		look_at_hand(work, pointer + offset, part);
@@ -446,7 +498,7 @@ static noinline int look_at_sheaves(struct work *work, u64 offset, u64 *part)
 	struct kmem_cache *s = (void *)work->cache;
 	u64 pointer = 0, main = 0, spare = 0, rcu = 0;
 
-	if (READ(&pointer, s->cpu_sheaves))
+	if (read_cpu_sheaves(s, &pointer))
 		return 1;
 	part[CPU_KNOWN] |= BIT(CPU_SHEAF_MAIN) | BIT(CPU_SHEAF_SPARE) | BIT(CPU_SHEAF_RCU);
 	/* A cache without sheaves has none that could hold anything. */
@@ -500,12 +552,12 @@ static noinline int look_at_fields(u64 cache, struct cache_record *out)
 	TAKE(out->w, CACHE_SLAB_SIZE, s->size);
 	TAKE(out->w, CACHE_OBJECT_SIZE, s->object_size);
 	TAKE(out->w, CACHE_ALIGN, s->align);
-	TAKE(out->w, CACHE_USERSIZE, s->usersize);
+	TAKE_IF(out->w, CACHE_USERSIZE, s->usersize, read_usersize, s);
 	TAKE(out->w, CACHE_ORDER_OBJECTS, s->oo.x);
 	TAKE(out->w, CACHE_MIN_PARTIAL, s->min_partial);
-	TAKE(out->w, CACHE_CPU_PARTIAL, s->cpu_partial);
-	TAKE(out->w, CACHE_SHEAF_CAPACITY, s->sheaf_capacity);
-	TAKE(out->w, CACHE_DEFRAG_RATIO, s->remote_node_defrag_ratio);
+	TAKE_IF(out->w, CACHE_CPU_PARTIAL, s->cpu_partial, read_cpu_partial, s);
+	TAKE_IF(out->w, CACHE_SHEAF_CAPACITY, s->sheaf_capacity, read_sheaf_capacity, s);
+	TAKE_IF(out->w, CACHE_DEFRAG_RATIO, s->remote_node_defrag_ratio, read_defrag_ratio, s);
 	if (READ(&name, s->name))
 		return 1;
 	return bpf_probe_read_kernel_str(&out->w[CACHE_NAME], (CACHE_WORDS - CACHE_NAME) * 8, (void *)name) < 0;

@@ -51,9 +51,19 @@ impl Machine {
         object: &[u8],
         set: impl FnOnce(&mut EbpfLoader<'a>),
     ) -> Result<Ebpf, Refusal> {
+        self.load_for(&self.btf, object, set)
+    }
+
+    /// The same for the structures of any kernel.
+    fn load_for<'a>(
+        &'a self,
+        types: &'a Btf,
+        object: &[u8],
+        set: impl FnOnce(&mut EbpfLoader<'a>),
+    ) -> Result<Ebpf, Refusal> {
         let mut loader = EbpfLoader::new();
         loader
-            .btf(Some(&self.btf))
+            .btf(Some(types))
             .override_global("possible_cpus", &self.cpus, true)
             .map_max_entries("percpu_offsets", self.cpus);
         set(&mut loader);
@@ -113,25 +123,31 @@ where
         .map_err(|error: ProgramError| refused(&format!("the program {name}"), &error))
 }
 
-/// A refusal with the innermost reason, which is the kernel's.
+/// A refusal with the kernel's reason: the error's first line, its innermost
+/// cause, and the last words of the verifier, whose log may have many lines.
 pub(super) fn refused(what: &str, error: &dyn std::error::Error) -> Refusal {
+    let text = error.to_string();
     let mut inner = error;
     while let Some(source) = inner.source() {
         inner = source;
     }
-    let mut why = inner.to_string();
-    if why != error.to_string() {
-        let outer = error.to_string();
-        why = format!("{}: {why}", outer.lines().next().unwrap_or_default());
+    let cause = inner.to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| {
+        // Statistics of the verifier, which end its log.
+        let numbers = ["processed ", "verification time", "stack depth"];
+        !line.is_empty() && !numbers.iter().any(|start| line.starts_with(start))
+    });
+    let mut parts: Vec<&str> = lines.next().into_iter().collect();
+    parts.extend(lines.next_back());
+    if !parts.iter().any(|part| part.contains(&*cause)) {
+        parts.push(cause.lines().next().unwrap_or_default());
     }
-    let line = why.lines().next().unwrap_or_default();
     Refusal::Refused {
         what: what.to_owned(),
-        why: line.chars().take(LONGEST).collect(),
+        why: parts.join(": ").chars().take(LONGEST).collect(),
     }
 }
 
-/// The verifier's log may follow, of many thousands of lines.
 const LONGEST: usize = 300;
 
 /// One more than the largest number in the list of what can ever be there; 1
@@ -148,31 +164,4 @@ fn count_of(list: &str) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_what_is_possible_are_counted_by_their_last_number() {
-        assert_eq!(count_of("0-127\n"), Some(128));
-        assert_eq!(count_of("0"), Some(1));
-        assert_eq!(count_of("0,2-3\n"), Some(4));
-        assert_eq!(count_of(""), None);
-    }
-
-    #[test]
-    fn a_refusal_is_one_line_that_ends_with_the_kernels_reason() {
-        #[derive(Debug, thiserror::Error)]
-        #[error("the call failed\n0: (85) call 113\nmore")]
-        struct Outer(#[source] std::io::Error);
-        let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
-        let said = refused("loading", &Outer(denied)).to_string();
-        assert_eq!(said, "loading: the call failed: permission denied");
-    }
-
-    /// The bytes are what the loader of the kernel's own format wants.
-    #[test]
-    fn the_object_is_there_and_aligned() {
-        assert_eq!(&SNAPSHOT[..4], b"\x7fELF");
-        assert_eq!(SNAPSHOT.as_ptr().addr() % 8, 0);
-    }
-}
+mod tests;

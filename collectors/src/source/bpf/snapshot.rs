@@ -5,7 +5,7 @@
 //! is in /proc/kallsyms.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 
 use aya::Ebpf;
 use aya::maps::{Array, MapData, RingBuf};
@@ -95,10 +95,8 @@ impl Snapshots {
             None => ITERATOR,
             Some(_) => LIST,
         };
-        let mut bytes = Vec::new();
-        iterate(&mut self.ebpf, program)?
-            .read_to_end(&mut bytes)
-            .map_err(|error| refused("reading the caches", &error))?;
+        let file = iterate(&mut self.ebpf, program)?;
+        let mut bytes = read(file).map_err(|error| refused("reading the caches", &error))?;
         if let Some(ring) = &mut self.ring {
             while let Some(record) = ring.next() {
                 bytes.extend_from_slice(&record);
@@ -165,6 +163,20 @@ impl Snapshots {
             ));
         }
         Ok(())
+    }
+}
+
+/// Reads a pass of an iterator. The kernel runs it as far as one read has room.
+fn read(mut file: fs::File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut room = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut room) {
+            Ok(0) => return Ok(bytes),
+            Ok(n) => bytes.extend_from_slice(room.get(..n).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
