@@ -38,11 +38,14 @@ compile() {
     done
 }
 
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
 case ${1:-} in
-"") compile . ;;
+"")
+    compile "$tmp"
+    mv "$tmp"/*.o .
+    ;;
 --check)
-    tmp=$(mktemp -d)
-    trap 'rm -rf "$tmp"' EXIT
     compile "$tmp"
     status=0
     for object in "$tmp"/*.o; do

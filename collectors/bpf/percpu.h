@@ -53,8 +53,10 @@ static noinline int learn_percpu(void)
 
 	if (ADDRESS(&map, &percpu_probe))
 		return 1;
-	struct bpf_array *array = (void *)map;
-	if (bpf_probe_read_kernel(&base, sizeof(base), &array->pptrs[0]))
+	/* The loader does not find an element of an empty array in a union, which
+	 * this is before 6.2; it finds the array. */
+	struct bpf_array *array = 0;
+	if (bpf_probe_read_kernel(&base, sizeof(base), (void *)(map + OFFSET(array->pptrs))))
 		return 1;
 	bpf_loop(possible_cpus, learn_percpu_of, &base, 0);
 	return 0;

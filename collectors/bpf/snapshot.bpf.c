@@ -38,6 +38,18 @@ struct {
 	MAP_TYPE(value, struct cache_record);
 } record SEC(".maps");
 
+/* A node or a processor while it is looked at; the stack is for the calls. */
+struct part_record {
+	u64 w[NODE_WORDS];
+};
+_Static_assert((int)CPU_WORDS <= (int)NODE_WORDS, "part_record");
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	MAP_NUMBER(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct part_record);
+} part_record SEC(".maps");
+
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_RINGBUF);
 	MAP_NUMBER(max_entries, 4096); /* larger for `list`, set at load */
@@ -71,6 +83,22 @@ static always_inline void emit(struct seq_file *seq, void *words, u32 bytes)
 }
 
 #define HEAD(kind, words) ((kind) | (u64)(words) << 32)
+
+/* An empty part. */
+static always_inline u64 *new_part(u64 head, u64 number)
+{
+	u32 zero = 0;
+	struct part_record *part = bpf_map_lookup_elem(&part_record, &zero);
+
+	if (!part)
+		return 0;
+	__builtin_memset(part, 0, sizeof(*part));
+	part->w[0] = head;
+	part->w[2] = number;
+	return part->w;
+}
+_Static_assert(NODE_NUMBER == 2 && CPU_NUMBER == 2, "new_part");
+
 #define BIT(n) (1ull << (n))
 /* Word n of a record becomes the field, if it can be read. */
 #define TAKE(words, n, field)                       \
@@ -298,9 +326,12 @@ static long node_step(u64 number, struct work *work)
 	struct kmem_cache___per_node *pairs = 0;
 	struct kmem_cache *array = 0;
 	struct node_barn *barns = 0;
-	u64 part[NODE_WORDS] = { HEAD(RECORD_NODE, NODE_WORDS), 0, number };
+	u64 *part = new_part(HEAD(RECORD_NODE, NODE_WORDS), number);
 	u64 node = 0, barn = 0;
 	u64 *out = work->out->w;
+
+	if (!part)
+		return 1;
 
 	if (HAS(pairs->per_node))
 		node_in_pairs(work->cache, number, &node, &barn);
@@ -328,7 +359,7 @@ static long node_step(u64 number, struct work *work)
 	if (known & BIT(NODE_WALKED))
 		out[CACHE_KNOWN] |= BIT(CACHE_WALKED) | BIT(CACHE_WALKED_OBJECTS) | BIT(CACHE_WALKED_INUSE);
 	if (work->parts & PARTS_NODES)
-		emit(work->seq, part, sizeof(part));
+		emit(work->seq, part, NODE_WORDS * sizeof(u64));
 	return 0;
 }
 
@@ -515,11 +546,11 @@ static noinline int look_at_sheaves(struct work *work, u64 offset, u64 *part)
 static long cpu_step(u64 number, struct work *work)
 {
 	struct kmem_cache *s = 0;
-	u64 part[CPU_WORDS] = { HEAD(RECORD_CPU, CPU_WORDS), 0, number };
+	u64 *part = new_part(HEAD(RECORD_CPU, CPU_WORDS), number);
 	u64 offset = percpu_offset(number);
 	u64 *out = work->out->w;
 
-	if (!offset)
+	if (!part || !offset)
 		return 0;
 	if (HAS(s->cpu_slab))
 		look_at_cpu_slab(work, offset, part);
@@ -539,7 +570,7 @@ static long cpu_step(u64 number, struct work *work)
 	if (known & BIT(CPU_SHEAF_MAIN))
 		out[CACHE_KNOWN] |= BIT(CACHE_SHEAF_OBJECTS) | BIT(CACHE_RCU_OBJECTS);
 	if (work->parts & PARTS_CPUS)
-		emit(work->seq, part, sizeof(part));
+		emit(work->seq, part, CPU_WORDS * sizeof(u64));
 	return 0;
 }
 

@@ -64,6 +64,8 @@ const LAYOUTS: &[(&str, &[u8], &[&str])] = &[
     ),
 ];
 
+const SOME_ADDRESS: u64 = 0xffff_8000_1234_5678;
+
 /// A program for another kernel's structures would read nonsense here, and is
 /// never run; but this kernel's verifier tells whether something is reachable
 /// that the other kernel does not have.
@@ -79,7 +81,11 @@ fn the_programs_are_sound_for_the_structures_of_every_kernel() {
     let over = BTreeMap::from([("caches", "kmem_cache"), ("list", "bpf_map")]);
     for (kernel, types, programs) in LAYOUTS {
         let types = Btf::parse(types, Endianness::default()).unwrap();
-        let mut ebpf = machine.load_for(&types, SNAPSHOT, |_| {}).unwrap();
+        // Without an address the list's program would end at once.
+        let loaded = machine.load_for(&types, SNAPSHOT, |loader| {
+            loader.override_global("slab_caches", &SOME_ADDRESS, true);
+        });
+        let mut ebpf = loaded.unwrap();
         for program in *programs {
             let loaded = machine.load_iterator(&mut ebpf, program, over[program]);
             assert!(loaded.is_ok(), "{program} for {kernel}: {loaded:?}");
