@@ -42,7 +42,7 @@ struct kmem_cache {
 	struct kmem_cache_order_objects oo;
 	const char *name;
 	struct list_head list;
-	struct kmem_cache_node *node[2];		/* to 7.0 or so */
+	struct kmem_cache_node *node[2];		/* in 7.0; not in 7.3 */
 };
 struct kmem_cache_per_node_ptrs {
 	struct node_barn *barn;
@@ -62,7 +62,7 @@ struct kmem_cache_node {
 	unsigned long nr_partial;
 	struct list_head partial;
 	atomic_long_t nr_slabs, total_objects;		/* CONFIG_SLUB_DEBUG */
-	struct node_barn *barn;				/* from 6.18, to 7.0 or so */
+	struct node_barn *barn;				/* from 6.18; in 7.0, not in 7.3 */
 };
 
 struct slab_sheaf {
