@@ -171,63 +171,80 @@ static always_inline void count_occupancy(u64 *buckets, u64 inuse, u64 objects)
 		buckets[bucket]++;
 }
 
-/* ---- the partial list of a node */
+/* ---- the partial list of a node
+ * From both ends at once: the descriptors are seldom in a cache of the
+ * processor, which so waits for two at a time. A list over the limit is looked at
+ * half from either end, as the kernel itself does, since slabs are put at the
+ * end that tells how full they are. */
 struct walk {
 	struct cache_record *out;
-	u64 cache, head, at, walked, objects, inuse, backwards, moved;
+	u64 cache, next, previous, last, left, walked, objects, inuse, moved;
 };
 
-static long walk_step(u64 step, struct walk *walk)
+static always_inline int walk_slab(struct walk *walk, u64 at, struct slab_view *slab)
 {
-	struct slab_view slab;
-	struct slab *none = 0;
-	u64 at = walk->at - OFFSET(none->slab_list);
-
-	if (walk->at == walk->head)
-		return 1;
-	if (look_at_slab(at, &slab) || slab.cache != walk->cache) {
+	if (slab->cache != walk->cache) {
 		walk->moved = MOVED_PARTIAL;
 		return 1;
 	}
 	walk->walked++;
-	walk->objects += slab.objects;
-	walk->inuse += slab.inuse;
-	count_occupancy(&walk->out->w[CACHE_OCCUPANCY], slab.inuse, slab.objects);
-	if (!walk->out->w[CACHE_SAMPLE_OBJECT] && slab.freelist) {
+	walk->left--;
+	walk->objects += slab->objects;
+	walk->inuse += slab->inuse;
+	count_occupancy(&walk->out->w[CACHE_OCCUPANCY], slab->inuse, slab->objects);
+	if (!walk->out->w[CACHE_SAMPLE_OBJECT] && slab->freelist) {
 		walk->out->w[CACHE_SAMPLE_SLAB] = at;
-		walk->out->w[CACHE_SAMPLE_OBJECT] = slab.freelist;
+		walk->out->w[CACHE_SAMPLE_OBJECT] = slab->freelist;
 	}
-	walk->at = walk->backwards ? slab.previous : slab.next;
 	return 0;
 }
 
-/* A long list from both ends, as the kernel itself does: slabs are put at the
- * end that tells how full they are. */
+static long walk_step(u64 step, struct walk *walk)
+{
+	struct slab_view front, back;
+	struct slab *none = 0;
+	u64 first = walk->next - OFFSET(none->slab_list);
+	u64 second = walk->previous - OFFSET(none->slab_list);
+	u64 both = walk->left > 1;
+
+	if (!walk->left)
+		return 1;
+	if (look_at_slab(first, &front) || (both && look_at_slab(second, &back))) {
+		walk->moved = MOVED_PARTIAL;
+		return 1;
+	}
+	if (walk_slab(walk, first, &front))
+		return 1;
+	walk->last = walk->next;
+	walk->next = front.next;
+	if (both) {
+		if (walk_slab(walk, second, &back))
+			return 1;
+		walk->last = walk->previous;
+		walk->previous = back.previous;
+	}
+	return 0;
+}
+
 static noinline int walk_list(struct kmem_cache_node *node, u64 listed, u64 limit, struct walk *walk)
 {
-	u64 first = 0, last = 0, now = 0;
+	u64 now = 0;
 
 	/* One that came this moment is as good as one that comes the next. */
 	if (!listed)
 		return 0;
-	walk->head = (u64)node + OFFSET(node->partial);
-	if (READ(&first, node->partial.next) || READ(&last, node->partial.prev))
+	if (READ(&walk->next, node->partial.next) || READ(&walk->previous, node->partial.prev))
 		return 1;
-	walk->at = first;
-	if (listed <= limit) {
-		/* Those that come meanwhile may be met too. */
-		bpf_loop(listed + 64, walk_step, walk, 0);
-		if (walk->at != walk->head)
+	walk->left = listed < limit ? listed : limit;
+	bpf_loop((walk->left + 1) / 2, walk_step, walk, 0);
+	if (listed > limit) {
+		walk->moved |= MOVED_CUT;
+	} else {
+		/* Where the two met, each is at what the other was at last. */
+		u64 met = listed & 1 ? walk->previous : walk->next;
+		if (met != walk->last || READ(&now, node->nr_partial) || now != listed)
 			walk->moved |= MOVED_PARTIAL;
-		if (READ(&now, node->nr_partial) || now != listed || walk->walked != listed)
-			walk->moved |= MOVED_PARTIAL;
-		return 0;
 	}
-	bpf_loop(limit / 2, walk_step, walk, 0);
-	walk->at = last;
-	walk->backwards = 1;
-	bpf_loop(limit - limit / 2, walk_step, walk, 0);
-	walk->moved |= MOVED_CUT;
 	return 0;
 }
 
