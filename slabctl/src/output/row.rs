@@ -192,6 +192,9 @@ fn approx(cache: &Cache, usage: &Usage) -> Vec<&'static str> {
     ];
     let estimates = computed.iter().filter(|(_, approx)| *approx == Some(true));
     names.extend(estimates.map(|(name, _)| name));
+    if cache.counters_inferred {
+        names.push("counters");
+    }
     if cache.occupancy.as_ref().is_some_and(|of| of.approx) {
         names.push("occupancy");
     }

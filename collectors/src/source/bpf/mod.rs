@@ -12,17 +12,31 @@
 #[cfg(not(feature = "bpf"))]
 mod absent;
 #[cfg(feature = "bpf")]
+mod address;
+#[cfg(feature = "bpf")]
+mod live;
+#[cfg(feature = "bpf")]
 mod object;
+#[cfg(feature = "bpf")]
+mod paths;
 pub mod preflight;
 #[cfg(feature = "bpf")]
 mod record;
 #[cfg(feature = "bpf")]
+mod slots;
+#[cfg(feature = "bpf")]
 mod snapshot;
+#[cfg(feature = "bpf")]
+mod symbols;
 
 #[cfg(not(feature = "bpf"))]
-pub use absent::{Snapshots, fentry};
+pub use absent::{LiveSites, Snapshots, WithPaths, fentry};
+#[cfg(feature = "bpf")]
+pub use live::LiveSites;
 #[cfg(feature = "bpf")]
 pub use object::fentry;
+#[cfg(feature = "bpf")]
+pub use paths::WithPaths;
 pub use preflight::Refusal;
 #[cfg(feature = "bpf")]
 pub use snapshot::Snapshots;

@@ -13,6 +13,10 @@ use super::preflight::{self, Refusal};
 
 /// The snapshot of all caches.
 pub(super) static SNAPSHOT: &[u8] = include_bytes_aligned!("../../../bpf/snapshot.bpf.o");
+/// Outstanding objects by stack.
+pub(super) static LIVE: &[u8] = include_bytes_aligned!("../../../bpf/live.bpf.o");
+/// Counts by path.
+pub(super) static PATHS: &[u8] = include_bytes_aligned!("../../../bpf/paths.bpf.o");
 
 /// What every program is told of the machine.
 #[derive(Debug)]
@@ -64,7 +68,7 @@ impl Machine {
         let mut loader = EbpfLoader::new();
         loader
             .btf(Some(types))
-            .override_global("possible_cpus", &self.cpus, true)
+            .override_global("possible_cpus", &self.cpus, false)
             .map_max_entries("percpu_offsets", self.cpus);
         set(&mut loader);
         loader

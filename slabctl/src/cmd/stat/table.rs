@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use collectors::analysis::diff::{self, DiffRow};
 use collectors::model::{Approx, CounterId, Snapshot, Unit};
-use collectors::units::{Scale, percent};
+use collectors::units::Scale;
 
 use super::{Peak, Seen};
 use crate::cmd::cells;
@@ -19,9 +19,17 @@ fn steps(row: &DiffRow, name: &str) -> Option<u64> {
     counter.delta.map(|d| d.value)
 }
 
-/// Steps on the fast and on the slow path.
-fn paths(row: &DiffRow, fast: &str, slow: &str) -> Option<(u64, u64)> {
-    Some((steps(row, fast)?, steps(row, slow)?))
+/// Steps on the fast and on the slow path. Sheaves of 6.18 and 6.19 are counted
+/// apart, and fast.
+fn paths(row: &DiffRow, [fast, sheaf, slow]: [&str; 3]) -> Option<(u64, u64)> {
+    let sheaf = steps(row, sheaf).unwrap_or(0);
+    Some((steps(row, fast)?.saturating_add(sheaf), steps(row, slow)?))
+}
+
+/// Whether counters of the row are marked as estimates.
+fn inferred(row: &DiffRow) -> bool {
+    let mut deltas = row.counters.iter().filter_map(|c| c.delta);
+    deltas.any(|delta| delta.approx)
 }
 
 /// What people look at.
@@ -36,6 +44,15 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
     );
     if counted {
         heads.extend(["Allocs", "Fast", "Frees", "Fast"].map(Head::right));
+    }
+    // From the page allocator and back.
+    let slabs = seen
+        .diff
+        .rows
+        .iter()
+        .any(|row| steps(row, "free_slab").is_some());
+    if slabs {
+        heads.extend(["Slabs in", "Slabs out"].map(Head::right));
     }
     let mut table = Table::new(heads);
     for (row, peak) in seen.diff.rows.iter().zip(&seen.peaks) {
@@ -54,11 +71,16 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
             cells::delta(changes.partial.delta, Unit::Slabs, scale),
         ];
         if counted {
-            for (fast, slow) in [
-                ("alloc_fastpath", "alloc_slowpath"),
-                ("free_fastpath", "free_slowpath"),
+            for names in [
+                ["alloc_fastpath", "alloc_cpu_sheaf", "alloc_slowpath"],
+                ["free_fastpath", "free_cpu_sheaf", "free_slowpath"],
             ] {
-                cells.extend(path_cells(paths(row, fast, slow)));
+                cells.extend(path_cells(paths(row, names), inferred(row)));
+            }
+            if slabs {
+                cells.extend(["alloc_slab", "free_slab"].map(|name| {
+                    steps(row, name).map_or_else(Cell::missing, |n| Cell::text(n.to_string()))
+                }));
             }
         }
         table.row(cells);
@@ -66,7 +88,7 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
     table
 }
 
-fn path_cells(paths: Option<(u64, u64)>) -> [Cell; 2] {
+fn path_cells(paths: Option<(u64, u64)>, inferred: bool) -> [Cell; 2] {
     let Some((fast, slow)) = paths else {
         return [Cell::missing(), Cell::missing()];
     };
@@ -74,7 +96,10 @@ fn path_cells(paths: Option<(u64, u64)>) -> [Cell; 2] {
     let share = if all == 0 {
         Cell::missing()
     } else {
-        Cell::text(percent(fast as f64 / all as f64))
+        cells::percent(Approx {
+            value: fast as f64 / all as f64,
+            approx: inferred,
+        })
     };
     [Cell::text(all.to_string()), share]
 }
