@@ -80,7 +80,7 @@ static noinline u64 learn_offset(struct here *mine)
 	if (!mine || ADDRESS(&map, &here) || ADDRESS(&address, mine))
 		return 0;
 	struct bpf_array *array = (void *)map;
-	if (bpf_probe_read_kernel(&base, sizeof(base), &array->pptrs[0]))
+	if (bpf_probe_read_kernel(&base, sizeof(base), (char *)array + OFFSET(array->pptrs)))
 		return 0;
 	mine->w[HERE_OFFSET] = address - base;
 	return address - base;

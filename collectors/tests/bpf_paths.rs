@@ -74,7 +74,7 @@ fn missed(snapshot: &Snapshot) -> u64 {
     before.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-fn is_named<'a>(name: &'a str) -> impl Fn(&Cache) -> bool + 'a {
+fn is_named(name: &str) -> impl Fn(&Cache) -> bool + '_ {
     move |cache| cache.names().any(|n| n == name)
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use collectors::analysis::Usage;
 use collectors::analysis::diff::{self, Diff, DiffRow};
 use collectors::columns;
-use collectors::model::{Cache, Snapshot, WarningCode};
+use collectors::model::{Cache, Snapshot, Warning, WarningCode};
 use collectors::source::{Demand, Source};
 
 use self::load::{Load, Outcome};
@@ -167,11 +167,7 @@ fn watch(
         Failure::new(status, error.to_string())
     })?;
     peaks.add(&after);
-    let mut diff = diff::diff(&before, &after, Some(elapsed));
-    if args.paths {
-        // What was missed is told by the sample after.
-        diff.warnings.append(after.warnings.clone());
-    }
+    let diff = diff::diff(&before, &after, Some(elapsed));
     let peaks = diff.rows.iter().map(|row| peaks.get(row)).collect();
     Ok(Seen {
         before,
@@ -277,7 +273,10 @@ fn say(context: &Context, seen: &Seen) {
             "this kernel does not count allocations and frees (CONFIG_SLUB_STATS): what came and went between two samples is not seen; --paths counts them by BPF",
         );
     }
-    for warning in &seen.diff.warnings {
+    // What was not counted is told by the sample after.
+    let of_paths = |warning: &&Warning| warning.message.starts_with("paths");
+    let missed = seen.after.warnings.iter().filter(of_paths);
+    for warning in seen.diff.warnings.iter().chain(missed) {
         let text = crate::output::text::one_line(&warning.to_string());
         let kind = match warning.code {
             WarningCode::Note => "note",

@@ -16,6 +16,7 @@ use super::address::PageKey;
 use super::object::{LIVE, Machine, refused};
 use super::paths::{attach, look, no_map};
 use super::preflight::Refusal;
+use super::record::Seen;
 use super::snapshot::Snapshots;
 use super::symbols::Symbols;
 use crate::model::{AgeUnit, CallSite, Objects, SiteKind, Warning, WarningCode, Warnings};
@@ -51,8 +52,8 @@ impl LiveSites {
         let names: Vec<&str> = names.collect();
         let machine = Machine::look()?;
         let seen = look(&mut Snapshots::open()?)?;
-        let named = |name: &str| names.contains(&name);
-        let mut found = seen.iter().filter(|seen| named(&seen.cache.name));
+        let wanted = |seen: &&Seen| names.contains(&&*seen.cache.name);
+        let mut found = seen.iter().filter(wanted);
         let (Some(target), None) = (found.next(), found.next()) else {
             return Err(Refusal::Refused {
                 what: format!("the cache {}", names.first().copied().unwrap_or_default()),
@@ -261,7 +262,7 @@ fn said(tally: &[u64; TALLY_WORDS], sample: u64) -> Vec<(WarningCode, String)> {
             "live sites: {allocs} allocations seen; what was freed in bulk or by kfree_rcu stays in the list until it is allocated again{unseen}"
         ),
     ));
-    let lost = [
+    let troubles = [
         (
             dropped,
             "objects found no room and are not in the list: --sample follows fewer",
@@ -272,8 +273,8 @@ fn said(tally: &[u64; TALLY_WORDS], sample: u64) -> Vec<(WarningCode, String)> {
         ),
         (kept, "objects may be in the list that were freed"),
     ];
-    let lost = lost.into_iter().filter(|(count, _)| *count > 0);
-    list.extend(lost.map(|(n, what)| (WarningCode::Incomplete, format!("live sites: {n} {what}"))));
+    let met = troubles.into_iter().filter(|(count, _)| *count > 0);
+    list.extend(met.map(|(n, what)| (WarningCode::Incomplete, format!("live sites: {n} {what}"))));
     list
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use aya::Endianness;
+use aya::programs::RawTracePoint;
 
 use super::*;
 
@@ -89,6 +90,30 @@ fn the_programs_are_sound_for_the_structures_of_every_kernel() {
         for program in *programs {
             let loaded = machine.load_iterator(&mut ebpf, program, over[program]);
             assert!(loaded.is_ok(), "{program} for {kernel}: {loaded:?}");
+        }
+    }
+}
+
+/// The same of programs at tracepoints, which are for every kernel.
+#[test]
+fn tracepoints_programs_are_sound_for_the_structures_of_every_kernel() {
+    let machine = match Machine::look() {
+        Ok(machine) => machine,
+        Err(refusal) => {
+            eprintln!("skipped: no BPF here: {refusal}");
+            return;
+        }
+    };
+    let events = ["kmem_cache_alloc", "kmem_cache_free", "kmalloc", "kfree"];
+    for (kernel, types, _) in LAYOUTS {
+        let types = Btf::parse(types, Endianness::default()).unwrap();
+        for (object, more) in [(PATHS, &["mm_page_free"][..]), (LIVE, &[])] {
+            let mut ebpf = machine.load_for(&types, object, |_| {}).unwrap();
+            for event in events.iter().chain(more) {
+                let program: &mut RawTracePoint = named(&mut ebpf, &format!("on_{event}")).unwrap();
+                let loaded = program.load();
+                assert!(loaded.is_ok(), "{event} for {kernel}: {loaded:?}");
+            }
         }
     }
 }
