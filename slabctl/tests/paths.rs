@@ -47,10 +47,10 @@ fn stat_counts_what_a_command_allocates_by_path() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let stat: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     let caches = stat["caches"].as_array().unwrap();
-    let filp = caches.iter().find(|cache| cache["name"] == "filp").unwrap();
-    let steps = |name: &str| filp["counters"][name]["delta"].as_u64().unwrap_or(0);
+    let counted = caches.iter().find(|cache| cache["name"] == "filp").unwrap();
+    let steps = |name: &str| counted["counters"][name]["delta"].as_u64().unwrap_or(0);
     let allocs = steps("alloc_fastpath") + steps("alloc_cpu_sheaf") + steps("alloc_slowpath");
-    assert!(allocs >= 3000, "{allocs} of 3000 opens: {filp}");
+    assert!(allocs >= 3000, "{allocs} of 3000 opens: {counted}");
     let said = stat["warnings"].to_string();
     assert!(
         said.contains("inferred") && said.contains("missed"),

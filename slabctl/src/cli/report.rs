@@ -15,6 +15,10 @@ Examples:
 
 A ~ marks an estimate, - what is not known. Empty caches are hidden from
 tables (--all shows them), never from JSON and CSV.")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch on the command line"
+)]
 pub(crate) struct Report {
     /// Only caches with a name or alias like one of these (glob, or /regex/).
     #[arg(value_name = "PATTERN")]

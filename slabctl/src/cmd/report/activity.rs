@@ -1,6 +1,6 @@
 //! Allocations and frees with the share of the fast paths.
 
-use collectors::model::{Approx, CounterId, Counters, Era, Snapshot, Unit};
+use collectors::model::{Approx, CounterId, Counters, Era, OriginKind, Snapshot, Unit};
 
 use crate::cmd::select::Chosen;
 use crate::cmd::{Context, cells};
@@ -42,7 +42,10 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
         ]);
     }
     if !counted {
-        table.note("no event counters here: the kernel was built without CONFIG_SLUB_STATS, or the source does not hold them; --paths counts them by BPF; sorted by name");
+        table.note("no event counters here: the kernel was built without CONFIG_SLUB_STATS, or the source does not hold them; sorted by name");
+        if snapshot.origin.kind == OriginKind::Kernel {
+            table.note("--paths has BPF programs count them");
+        }
     } else if snapshot.system.era == Era::Sheaves {
         table.note(
             "on this kernel the fast path is the per-CPU sheaf (Linux 7.0 changed the meaning)",

@@ -32,6 +32,14 @@ fn inferred(row: &DiffRow) -> bool {
     deltas.any(|delta| delta.approx)
 }
 
+/// The counters of allocations, and of frees: fast, by a sheaf apart, slow.
+const PATHS: [[&str; 3]; 2] = [
+    ["alloc_fastpath", "alloc_cpu_sheaf", "alloc_slowpath"],
+    ["free_fastpath", "free_cpu_sheaf", "free_slowpath"],
+];
+/// Slabs from the page allocator, and back.
+const SLABS: [&str; 2] = ["alloc_slab", "free_slab"];
+
 /// What people look at.
 pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
     let counted = seen.diff.rows.iter().any(|row| !row.counters.is_empty());
@@ -45,12 +53,8 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
     if counted {
         heads.extend(["Allocs", "Fast", "Frees", "Fast"].map(Head::right));
     }
-    // From the page allocator and back.
-    let slabs = seen
-        .diff
-        .rows
-        .iter()
-        .any(|row| steps(row, "free_slab").is_some());
+    let mut rows = seen.diff.rows.iter();
+    let slabs = rows.any(|row| SLABS.iter().any(|name| steps(row, name).is_some()));
     if slabs {
         heads.extend(["Slabs in", "Slabs out"].map(Head::right));
     }
@@ -71,16 +75,11 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
             cells::delta(changes.partial.delta, Unit::Slabs, scale),
         ];
         if counted {
-            for names in [
-                ["alloc_fastpath", "alloc_cpu_sheaf", "alloc_slowpath"],
-                ["free_fastpath", "free_cpu_sheaf", "free_slowpath"],
-            ] {
+            for names in PATHS {
                 cells.extend(path_cells(paths(row, names), inferred(row)));
             }
             if slabs {
-                cells.extend(["alloc_slab", "free_slab"].map(|name| {
-                    steps(row, name).map_or_else(Cell::missing, |n| Cell::text(n.to_string()))
-                }));
+                cells.extend(SLABS.map(|name| number(steps(row, name))));
             }
         }
         table.row(cells);
@@ -107,22 +106,38 @@ fn path_cells(paths: Option<(u64, u64)>, inferred: bool) -> [Cell; 2] {
 /// Every figure, under the same header whatever is known.
 pub(super) fn exact(seen: &Seen) -> Table {
     let mut table = crate::cmd::diff::exact(&seen.diff);
-    let peaks = |peak: &Peak| [peak.objects, peak.slabs, peak.partial, peak.memory];
     let heads = [
         "objects_highest",
         "slabs_highest",
         "partial_highest",
         "memory_highest",
+        "allocs",
+        "allocs_fast",
+        "frees",
+        "frees_fast",
+        "slabs_in",
+        "slabs_out",
     ];
+    let rows = seen.diff.rows.iter().zip(&seen.peaks);
     table.widen(
         &heads.map(Head::right),
-        seen.peaks.iter().map(|peak| {
-            peaks(peak)
-                .map(|f| f.map_or_else(Cell::missing, |f| Cell::text(f.to_string())))
-                .to_vec()
+        rows.map(|(row, peak)| {
+            let mut figures = vec![peak.objects, peak.slabs, peak.partial, peak.memory];
+            for names in PATHS {
+                let found = paths(row, names);
+                figures.push(found.map(|(fast, slow)| fast.saturating_add(slow)));
+                figures.push(found.map(|(fast, _)| fast));
+            }
+            figures.extend(SLABS.map(|name| steps(row, name)));
+            let cells = figures.into_iter();
+            cells.map(number).collect()
         }),
     );
     table
+}
+
+fn number(figure: Option<u64>) -> Cell {
+    figure.map_or_else(Cell::missing, |n| Cell::text(n.to_string()))
 }
 
 /// One line about the time since the start.
