@@ -4,9 +4,10 @@
 #   docs/benchmarks/bpf.sh [SLABCTL [ROUNDS]]
 #
 # Each round runs a load bare, while paths are counted, and while the objects of
-# one cache are followed, one after the other. What counts is the processor time
-# of the load and its children (getrusage), which the programs' time is part of.
-# Medians, and their ratio to the bare load. Needs root, gcc and perf.
+# filp are followed, all or one in 16, one after the other. What counts is the
+# processor time of the load and its children (getrusage), which the programs'
+# time is part of. Medians, and their ratio to the bare load. Needs root, gcc and
+# perf; the load runs at a real-time priority, so that others are not in it.
 set -euo pipefail
 slabctl=${1:-target/release/slabctl}
 rounds=${2:-7}
@@ -68,16 +69,18 @@ load() {
 
 # once MODE LOAD: one number.
 once() {
-    local command=("$tmp/cpu" "$tmp/time")
+    local command=(chrt -r 1 "$tmp/cpu" "$tmp/time")
     read -ra words <<<"$(load "$2")"
     command+=("${words[@]}")
     case $1 in
     bare) "${command[@]}" ;;
     paths) "$slabctl" stat -q --paths -- "${command[@]}" ;;
-    live)
-        "$slabctl" sites filp --live --for 1h -q &
+    live | sampled)
+        local every=1
+        [ "$1" = live ] || every=16
+        "$slabctl" sites filp --live --for 1h --sample $every -q &
         local follower=$!
-        sleep 1
+        sleep 2
         "${command[@]}" >/dev/null
         kill -INT "$follower"
         wait "$follower" || true
@@ -88,17 +91,15 @@ once() {
 
 median() { sort -n "$1" | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }'; }
 
-printf '%-12s %12s %12s %12s %8s %8s\n' load bare_us paths_us live_us paths live
+modes="bare paths live sampled"
+printf '%-10s %10s %8s %8s %8s\n' load bare_ms paths live sampled
 for load in opens messaging find compile; do
     once bare "$load" >/dev/null
     for _ in $(seq "$rounds"); do
-        for mode in bare paths live; do
+        for mode in $modes; do
             once "$mode" "$load" >>"$tmp/$load.$mode"
         done
     done
-    bare=$(median "$tmp/$load.bare")
-    paths=$(median "$tmp/$load.paths")
-    live=$(median "$tmp/$load.live")
-    awk -v n="$load" -v b="$bare" -v p="$paths" -v l="$live" \
-        'BEGIN { printf "%-12s %12d %12d %12d %8.2f %8.2f\n", n, b, p, l, p / b, l / b }'
+    for mode in $modes; do median "$tmp/$load.$mode"; done | paste -s | awk -v n="$load" \
+        '{ printf "%-10s %10.0f %8.2f %8.2f %8.2f\n", n, $1 / 1000, $2 / $1, $3 / $1, $4 / $1 }'
 done
