@@ -18,6 +18,9 @@
 
 char terms[] SEC("license") = "Dual BSD/GPL";
 
+/* The thread that reads the counts: what it does itself is left out. 0: nobody. */
+u64 observer = 0;
+
 /* Slots, less one; a power of two, less one. */
 const volatile u32 slot_mask = 0;
 
@@ -284,11 +287,24 @@ static always_inline void on_free(u64 cache, u64 object, u64 slab, u32 program)
 	infer_free(slot, (struct counts *)words, program, slab);
 }
 
+static always_inline int is_observed(void)
+{
+	return bpf_get_current_task() != observer;
+}
+
+/* Run by whoever reads it, which is how he is known. */
+SEC("iter/bpf_map")
+int observe(struct bpf_iter__bpf_map *context)
+{
+	observer = bpf_get_current_task();
+	return 0;
+}
+
 /* ---- the tracepoints; the first argument of each is where it was called from */
 SEC("raw_tp/kmem_cache_alloc")
 int on_kmem_cache_alloc(u64 *args)
 {
-	if (args[1])
+	if (args[1] && is_observed())
 		on_alloc(args[2], COUNT_ALLOC);
 	return 0;
 }
@@ -296,7 +312,7 @@ int on_kmem_cache_alloc(u64 *args)
 SEC("raw_tp/kmem_cache_free")
 int on_kmem_cache_free(u64 *args)
 {
-	if (args[1])
+	if (args[1] && is_observed())
 		on_free(args[2], args[1], 0, COUNT_FREE);
 	return 0;
 }
@@ -305,7 +321,7 @@ int on_kmem_cache_free(u64 *args)
 SEC("raw_tp/kmalloc")
 int on_kmalloc(u64 *args)
 {
-	if (args[1] > 16)
+	if (args[1] > 16 && is_observed())
 		on_alloc(cache_of_slab(slab_of(args[1])), COUNT_KMALLOC);
 	return 0;
 }
@@ -315,7 +331,7 @@ int on_kfree(u64 *args)
 {
 	u64 slab;
 
-	if (args[1] <= 16)
+	if (args[1] <= 16 || !is_observed())
 		return 0;
 	slab = slab_of(args[1]);
 	on_free(cache_of_slab(slab), args[1], slab, COUNT_KFREE);

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read as _;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use aya::programs::RawTracePoint;
 use aya::programs::raw_trace_point::RawTracePointLink;
 
 use super::address::PageKey;
-use super::object::{Machine, PATHS, named, refused};
+use super::object::{Machine, PATHS, iterate, named, refused};
 use super::preflight::Refusal;
 use super::record::Seen;
 use super::slots::{Slot, Slots};
@@ -32,6 +33,7 @@ use crate::source::{Demand, Source};
 /// Tracepoints, in the order of the words that their programs count in.
 const EVENTS: [&str; 4] = ["kmem_cache_alloc", "kmalloc", "kmem_cache_free", "kfree"];
 const PAGES: &str = "mm_page_free";
+const OBSERVE: &str = "observe";
 
 /// Words of a cache's counts; see `enum count_word` of slots.h.
 const WORDS: usize = 16;
@@ -97,6 +99,7 @@ impl Paths {
             since: Instant::now(),
         };
         paths.add(&seen)?;
+        observe(&machine, &mut paths.ebpf)?;
         for event in EVENTS.iter().chain([&PAGES]) {
             let link = attach(&mut paths.ebpf, event)?;
             paths.links.push(link);
@@ -146,8 +149,10 @@ impl Paths {
         let map = self.ebpf.map("counts").ok_or_else(no_map)?;
         let counts: PerCpuArray<_, [u64; WORDS]> = PerCpuArray::try_from(map).map_err(failed)?;
         let era = snapshot.system.era;
+        let mut own = false;
         for cache in &mut snapshot.caches {
             if cache.counters.is_some() {
+                own = true;
                 continue;
             }
             let Some(address) = cache.names().find_map(|name| by_name.get(name)) else {
@@ -170,6 +175,14 @@ impl Paths {
             let grown = slabs_now.get(address).copied().flatten();
             cache.counters = Some(Box::new(counters(&sum, known, grown, era)));
             cache.counters_inferred = true;
+        }
+        if own {
+            let text =
+                "paths: this kernel counts them itself (CONFIG_SLUB_STATS), those of slabctl too";
+            snapshot
+                .warnings
+                .push(Warning::new(WarningCode::Note, text));
+            return Ok(());
         }
         let missed = self.missed()?;
         say(
@@ -210,7 +223,8 @@ pub struct WithPaths<S> {
 
 impl<S: Source> WithPaths<S> {
     /// Counts from now on what the running kernel does, beside what `source`
-    /// reads of it; or says why that cannot be.
+    /// reads of it; or says why that cannot be. What the calling thread does is
+    /// left out, so it should be the one that samples.
     pub fn new(source: S) -> Result<Self, Refusal> {
         Ok(Self {
             source,
@@ -273,6 +287,15 @@ fn load(machine: &Machine, slots: &Slots, key: Option<PageKey>) -> Result<Ebpf, 
             .map_max_entries("slots", slots.count())
             .map_max_entries("counts", slots.room());
     })
+}
+
+/// Tells the programs who reads them: what this thread does is not counted.
+fn observe(machine: &Machine, ebpf: &mut Ebpf) -> Result<(), Refusal> {
+    machine.load_iterator(ebpf, OBSERVE, "bpf_map")?;
+    let mut pass = iterate(ebpf, OBSERVE)?;
+    pass.read_to_end(&mut Vec::new())
+        .map_err(|error| refused("the iterator", &error))?;
+    Ok(())
 }
 
 pub(super) fn program(event: &str) -> String {
@@ -387,7 +410,7 @@ fn say(missed: &Missed, how: (Duration, bool, usize), warnings: &mut Warnings) {
         WarningCode::Note,
         format!(
             "paths by BPF since {:.2} s: allocations and frees are counted, fast and slow are inferred; \
-             frees in bulk and by kfree_rcu are not seen; {} events missed in interrupts, {} of unknown caches",
+             those of slabctl itself are left out, frees in bulk and by kfree_rcu are not seen; {} events missed in interrupts, {} of unknown caches",
             elapsed.as_secs_f64(),
             missed.interrupted,
             missed.elsewhere

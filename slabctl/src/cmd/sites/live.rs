@@ -38,6 +38,10 @@ pub(super) fn follow(
         .map_err(|error| Failure::new(Status::Failed, error.to_string()))?;
     let refused = |refusal| open::refused("--live", &refusal);
     let live = LiveSites::open(cache.names(), args.sample).map_err(refused)?;
+    context.note(&format!(
+        "following what {name} allocates for {:.1} s; an interrupt ends it early",
+        time.as_secs_f64()
+    ));
     let start = Instant::now();
     while start.elapsed() < time && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(STEP.min(time.saturating_sub(start.elapsed())));

@@ -7,7 +7,7 @@ use collectors::analysis::diff::{self, DiffRow};
 use collectors::model::{Approx, CounterId, Snapshot, Unit};
 use collectors::units::Scale;
 
-use super::{Peak, Seen};
+use super::Seen;
 use crate::cmd::cells;
 use crate::cmd::diff::mark;
 use crate::output::table::{Cell, Head, Table};

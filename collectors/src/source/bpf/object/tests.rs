@@ -109,6 +109,10 @@ fn tracepoints_programs_are_sound_for_the_structures_of_every_kernel() {
         let types = Btf::parse(types, Endianness::default()).unwrap();
         for (object, more) in [(PATHS, &["mm_page_free"][..]), (LIVE, &[])] {
             let mut ebpf = machine.load_for(&types, object, |_| {}).unwrap();
+            if more.len() == 1 {
+                let loaded = machine.load_iterator(&mut ebpf, "observe", "bpf_map");
+                assert!(loaded.is_ok(), "observe for {kernel}: {loaded:?}");
+            }
             for event in events.iter().chain(more) {
                 let program: &mut RawTracePoint = named(&mut ebpf, &format!("on_{event}")).unwrap();
                 let loaded = program.load();
