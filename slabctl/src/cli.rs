@@ -43,6 +43,7 @@ Examples:
   slabctl report --loss -n 10             the ten caches that waste most
   slabctl report --from sosreport.tar.xz  the same from somebody else's machine
   slabctl show dentry                     everything known about one cache
+  slabctl show dentry --bpf               and what only programs in the kernel see of it
   slabctl diff --interval 10s             what grew in ten seconds
   slabctl advise --interval 60s           what shape the growth has, and where memory hides
   slabctl check rules.toml                whether figures are within limits, for monitoring
@@ -94,6 +95,11 @@ pub(crate) struct Global {
     /// The program of the core, where it is not at its old path.
     #[arg(long, global = true, value_name = "FILE", requires = "core")]
     pub(crate) exe: Option<PathBuf>,
+    /// Have BPF programs read the running kernel's own structures: objects really
+    /// in use, free ones parked near CPUs, how full the slabs are. Without the
+    /// rights or the kernel for it, the files are read and a warning says why.
+    #[arg(long, global = true, conflicts_with_all = ["from", "root", "demo", "pid", "core"])]
+    pub(crate) bpf: bool,
     /// Form of the output.
     #[arg(short = 'o', long = "output", global = true, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub(crate) format: Format,

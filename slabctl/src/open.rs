@@ -5,6 +5,7 @@ use std::path::Path;
 
 use collectors::Error;
 use collectors::model::{Cache, Snapshot, Warning, WarningCode};
+use collectors::source::bpf::{Refusal, WithPaths};
 use collectors::source::demo::{DemoSource, Policy};
 use collectors::source::kernel::KernelSource;
 use collectors::source::process::{self, CoreSource, ProcessSource, SegmentSource};
@@ -30,7 +31,37 @@ pub(crate) fn source(global: &Global) -> Result<Box<dyn Source>, Failure> {
     if let Some(path) = &global.core {
         return Ok(Box::new(CoreSource::open(path, global.exe.as_deref())?));
     }
+    if global.bpf {
+        return Ok(Box::new(live("/".as_ref())?.by_bpf()));
+    }
     at(global.from.as_deref(), global.root.as_deref())
+}
+
+/// The same; with `paths`, BPF programs count allocations and frees from now on.
+pub(crate) fn counted(global: &Global, paths: bool) -> Result<Box<dyn Source>, Failure> {
+    let source = source(global)?;
+    if !paths {
+        return Ok(source);
+    }
+    if global.from.is_some() || global.root.is_some() || has_engine(global) {
+        return Err(Failure::usage(
+            "--paths counts what the running kernel does, not what is in another source",
+        ));
+    }
+    match WithPaths::new(source) {
+        Ok(counted) => Ok(Box::new(counted)),
+        Err(refusal) => Err(refused("--paths", &refusal)),
+    }
+}
+
+/// What was asked for needs BPF programs, which cannot be used.
+pub(crate) fn refused(option: &str, refusal: &Refusal) -> Failure {
+    let status = if refusal.is_permission() {
+        Status::Permission
+    } else {
+        Status::Unavailable
+    };
+    Failure::new(status, format!("{option} needs BPF: {refusal}"))
 }
 
 /// Whether the options name an engine of slabcore.
@@ -83,9 +114,13 @@ pub(crate) fn at(from: Option<&Path>, root: Option<&Path>) -> Result<Box<dyn Sou
         }
         return Ok(Box::new(capture::open(path)?));
     }
-    let root = root.unwrap_or("/".as_ref());
+    Ok(Box::new(live(root.unwrap_or("/".as_ref()))?))
+}
+
+/// The running kernel, its files below `root`.
+fn live(root: &Path) -> Result<KernelSource, Failure> {
     let tree = DirTree::trusted(root).map_err(|e| Error::from_io(root, e))?;
-    Ok(Box::new(KernelSource::live(Box::new(tree))))
+    Ok(KernelSource::live(Box::new(tree)))
 }
 
 /// Opens and reads in one step, with hints when it fails.

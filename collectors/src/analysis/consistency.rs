@@ -91,7 +91,11 @@ fn race(cache: &Cache) -> Option<String> {
     let mut found: Vec<String> = BOUNDS
         .iter()
         .filter_map(|(part, whole)| {
-            let (a, b) = (exact(*part)?, exact(*whole)?);
+            let (a, mut b) = (exact(*part)?, exact(*whole)?);
+            if (part, whole) == (&Quantity::ObjectsPartial, &Quantity::Objects) {
+                // Who sees the parked ones counts them on the lists all the same.
+                b = b.saturating_add(exact(Quantity::Parked).unwrap_or(0));
+            }
             (a > b).then(|| format!("{} {a} > {} {b}", part.name(), whole.name()))
         })
         .collect();

@@ -255,7 +255,12 @@ impl Context<'_> {
         );
         let counters = match (old, new) {
             (Some(old), Some(new)) if self.counters => {
-                counter_deltas(old.counters.as_deref(), new.counters.as_deref())
+                let deltas = counter_deltas(old.counters.as_deref(), new.counters.as_deref());
+                if new.counters_inferred {
+                    inferred(deltas)
+                } else {
+                    deltas
+                }
             }
             _ => Vec::new(),
         };
@@ -323,6 +328,14 @@ fn nothing(side: &Snapshot) -> Figures {
         value: 0,
         approx: is_partial(side),
     }); 7]
+}
+
+/// Marks what was not read but told from something else.
+fn inferred(mut deltas: Vec<CounterDelta>) -> Vec<CounterDelta> {
+    for delta in deltas.iter_mut().filter_map(|d| d.delta.as_mut()) {
+        delta.approx = true;
+    }
+    deltas
 }
 
 fn counter_deltas(before: Option<&Counters>, after: Option<&Counters>) -> Vec<CounterDelta> {

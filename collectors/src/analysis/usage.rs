@@ -9,7 +9,8 @@
 //! * `padding`: the tail of each slab, `slabs * (slab bytes - objs_per_slab * slab_size)`.
 //!
 //! `objects` counts free objects parked in CPU slabs, sheaves and barns as in
-//! use, so `used` is an upper bound; no formula here can know better.
+//! use, so `used` is an upper bound; no formula here can know better. Where the
+//! source sees those (`parked`), they count as `free`.
 
 use crate::model::{Approx, Bytes, Cache, Objects, Slabs};
 

@@ -152,6 +152,7 @@ pub(super) static FIXED: &[Column] = &[
         "ObjCpuPart",
         Quantity::ObjectsCpuPartial,
     ),
+    quantity("parked", "Parked", Quantity::Parked),
     quantity("objs_per_slab", "O/S", Quantity::ObjsPerSlab),
     quantity("order", "O", Quantity::Order),
     quantity("pages_per_slab", "P/S", Quantity::PagesPerSlab),

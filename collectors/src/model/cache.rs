@@ -99,9 +99,12 @@ pub struct Cache {
     /// Which layers gave anything.
     pub layers: LayerSet,
     /// True occupancy of the slabs, from sources that can see it.
-    pub occupancy: Option<Box<Occupancy>>,
+    pub occupancy: Option<Box<Approx<Occupancy>>>,
     /// Event counters (CONFIG_SLUB_STATS, the engine).
     pub counters: Option<Box<Counters>>,
+    /// The counters are of BPF programs: which path each event took is inferred,
+    /// how many events there were in all is counted.
+    pub counters_inferred: bool,
     /// Per-CPU array settings of the SLAB allocator.
     pub tunables: Option<Box<SlabTunables>>,
     /// Statistics of the SLAB allocator.
@@ -142,6 +145,7 @@ impl Cache {
             layers: LayerSet::default(),
             occupancy: None,
             counters: None,
+            counters_inferred: false,
             tunables: None,
             slab_statistics: None,
             sites: None,
@@ -251,7 +255,10 @@ impl Cache {
         self.aliases = self.aliases.take().or(other.aliases);
         self.cgroup = self.cgroup.take().or(other.cgroup);
         self.occupancy = self.occupancy.take().or(other.occupancy);
-        self.counters = self.counters.take().or(other.counters);
+        if self.counters.is_none() {
+            self.counters = other.counters;
+            self.counters_inferred = other.counters_inferred;
+        }
         self.tunables = self.tunables.take().or(other.tunables);
         self.slab_statistics = self.slab_statistics.take().or(other.slab_statistics);
         self.sites = self.sites.take().or(other.sites);

@@ -30,6 +30,7 @@ macro_rules! layers {
 }
 
 layers! {
+    Bpf "bpf" "The kernel's own structures, read by BPF programs.",
     Sysfs "sysfs" "Attribute files of /sys/kernel/slab.",
     Slabinfo "slabinfo" "/proc/slabinfo of any version.",
     Memcg "memcg-slabinfo" "A cgroup v1 memory.kmem.slabinfo file.",

@@ -52,6 +52,8 @@ pub struct CpuPart {
     pub cpu: CpuId,
     /// Free objects on its partial list; an estimate since Linux 5.16.
     pub objects_cpu_partial: Option<Objects>,
+    /// Free objects of the slab it allocates from (readers of kernel memory only).
+    pub objects_cpu_slab: Option<Objects>,
     /// Slabs on its partial list.
     pub slabs_cpu_partial: Option<Slabs>,
     /// Objects in its main sheaf (readers of kernel memory and the engine only).
@@ -67,6 +69,7 @@ impl CpuPart {
     pub const fn new(cpu: CpuId) -> Self {
         Self {
             cpu,
+            objects_cpu_slab: None,
             objects_cpu_partial: None,
             slabs_cpu_partial: None,
             sheaf_main: None,

@@ -68,7 +68,7 @@ quantities! {
     CpuPartial "cpu_partial" Objects "Free objects that per-CPU partial lists aim to hold.",
     SheafCapacity "sheaf_capacity" Objects "Objects in a full per-CPU sheaf; 0 without sheaves.",
     RemoteNodeDefragRatio "remote_node_defrag_ratio" Count "Willingness to take slabs from other nodes, 0 to 100.",
-    Objects "objects" Objects "Objects in use, including free ones parked in CPU slabs, CPU partial lists, sheaves and barns.",
+    Objects "objects" Objects "Objects in use, including free ones parked in CPU slabs, CPU partial lists, sheaves and barns, unless the source sees those.",
     TotalObjects "total_objects" Objects "Objects that the slabs have room for.",
     ObjectsPartial "objects_partial" Objects "Objects in use on the nodes' partial slabs.",
     Slabs "slabs" Slabs "Slabs the cache holds.",
@@ -78,6 +78,7 @@ quantities! {
     ObjectsCpuPartial "objects_cpu_partial" Objects "Free objects on per-CPU partial lists; an estimate since Linux 5.16.",
     ActiveSlabs "active_slabs" Slabs "Slabs with at least one object in use (the SLAB allocator only).",
     AliasCount "alias_count" Count "Names merged into this cache beyond the first (attribute `aliases`).",
+    Parked "parked" Objects "Free objects in CPU slabs, CPU partial lists, sheaves and barns, where the source sees them; not in `objects` then.",
     ReportedUsed "reported_used" Bytes "Bytes in use, where a source prints only sizes.",
     ReportedTotal "reported_total" Bytes "Bytes held, where a source prints only sizes.",
 }

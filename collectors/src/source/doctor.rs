@@ -6,6 +6,7 @@
 mod capture;
 mod debugging;
 mod machine;
+mod programs;
 
 pub(crate) use debugging::{boot_words, version};
 

@@ -9,8 +9,8 @@ use slabcore::{CacheSnapshot, DebugFlags, EngineSnapshot, NodeSnapshot, Policy, 
 
 use crate::analysis::consistency;
 use crate::model::{
-    Allocator, Cache, CacheId, Counter, CounterId, Counters, CpuId, CpuPart, Ctor, Era, Flag,
-    Layer, MemInfo, NodeId, NodePart, Objects, Occupancy, Origin, Quantity, Slabs, Snapshot,
+    Allocator, Approx, Cache, CacheId, Counter, CounterId, Counters, CpuId, CpuPart, Ctor, Era,
+    Flag, Layer, MemInfo, NodeId, NodePart, Objects, Occupancy, Origin, Quantity, Slabs, Snapshot,
     System, Warnings,
 };
 
@@ -105,7 +105,7 @@ fn cache(of: &CacheSnapshot, id: CacheId, depth: Depth) -> Cache {
     cache.nodes = of.nodes.iter().zip(0..).map(node).collect();
     cache.cpus = of.slots.iter().map(cpu).collect();
     if depth == Depth::Whole {
-        cache.occupancy = Some(Box::new(Occupancy(of.occupancy)));
+        cache.occupancy = Some(Box::new(Approx::exact(Occupancy(of.occupancy))));
     }
     cache.counters = Some(Box::new(counters(of)));
     cache

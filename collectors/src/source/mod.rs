@@ -2,6 +2,7 @@
 
 pub mod archive;
 mod bomb;
+pub mod bpf;
 pub mod capture;
 pub mod demand;
 pub mod demo;

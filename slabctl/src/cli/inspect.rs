@@ -62,6 +62,9 @@ pub(crate) struct Diff {
     /// Compare the running kernel with itself after this time: 10s, 5m, 1h.
     #[arg(short, long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
+    /// Have BPF programs count allocations and frees in that time (see stat --paths).
+    #[arg(long, requires = "interval")]
+    pub(crate) paths: bool,
     /// Time between the two, where the captures do not tell it.
     #[arg(long, value_name = "TIME", conflicts_with = "interval")]
     pub(crate) elapsed: Option<String>,
@@ -159,6 +162,7 @@ pub(crate) struct Check {
 Examples:
   slabctl sites kmalloc-64
   slabctl sites kmalloc-64 --by stack -n 5
+  slabctl sites filp --live --for 30s          who allocates what is not freed, on any kernel with BPF
   slabctl sites --pid 4711 --by stack          of a process that debugs caches with U
   slabctl sites --pid 4711 --pinned            what keeps its sparse slabs from being given back
   slabctl sites kmalloc-32 --diff before.tar.zst after.tar.zst
@@ -183,6 +187,21 @@ pub(crate) struct Sites {
     /// What changed between two captures, most growth first.
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "from")]
     pub(crate) diff: Option<Vec<PathBuf>>,
+    /// What the running kernel allocates from the cache from now on and has not
+    /// freed at the end, by BPF: any cache, without a reboot.
+    #[arg(long, requires = "cache", conflicts_with_all = ["freed", "pinned", "diff", "from", "root", "demo", "pid", "core"])]
+    pub(crate) live: bool,
+    /// How long --live follows objects; an interrupt ends it early.
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        default_value = "10s",
+        requires = "live"
+    )]
+    pub(crate) time: String,
+    /// Follow one object in N (a power of two) for --live, and estimate the rest.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "live", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub(crate) sample: u32,
     /// Only the first N of each cache.
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) top: Option<usize>,

@@ -11,6 +11,7 @@ Examples:
   slabctl stat -- find /usr -name '*.h'
   slabctl stat -n 10 -- perf bench sched messaging
   slabctl stat --interval 1s -- make -j8
+  slabctl stat --paths -- ./server-test            and how many allocations and frees, by path
   slabctl stat --json --write stat.json -- ./server-test
 
 The table goes to standard error, since standard output is the command's, or
@@ -21,6 +22,10 @@ pub(crate) struct Stat {
     /// what changed since the start.
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
+    /// Have BPF programs count allocations and frees while the command runs, and
+    /// infer which took the fast path: for kernels without CONFIG_SLUB_STATS.
+    #[arg(long)]
+    pub(crate) paths: bool,
     /// Write the result into this new file.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) write: Option<std::path::PathBuf>,

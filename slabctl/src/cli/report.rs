@@ -10,10 +10,15 @@ Examples:
   slabctl report --filter 'size>10M and use<50%'
   slabctl report --columns name,objects,+flags --sort objects -n 20
   slabctl report --numa                        slabs per node
+  slabctl report --activity --paths --interval 5s    allocations of five seconds, by path
   slabctl report --totals --json               sums for a script
 
 A ~ marks an estimate, - what is not known. Empty caches are hidden from
 tables (--all shows them), never from JSON and CSV.")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch on the command line"
+)]
 pub(crate) struct Report {
     /// Only caches with a name or alias like one of these (glob, or /regex/).
     #[arg(value_name = "PATTERN")]
@@ -38,6 +43,18 @@ pub(crate) struct Report {
     /// /proc/slabinfo and marked ~.
     #[arg(long, value_name = "SLABS", default_value_t = collectors::source::Demand::WALK_LIMIT)]
     pub(crate) walk_limit: u64,
+    /// Have BPF programs count allocations and frees for --activity, and infer
+    /// which took the fast path: for kernels without CONFIG_SLUB_STATS.
+    #[arg(long)]
+    pub(crate) paths: bool,
+    /// How long --paths counts before the report: 500ms, 10s [default: 1s].
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "paths",
+        conflicts_with = "watch"
+    )]
+    pub(crate) interval: Option<String>,
     /// Repeat every so often: 2s, 500ms, 1m.
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "2s")]
     pub(crate) watch: Option<String>,

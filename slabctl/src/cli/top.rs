@@ -38,6 +38,10 @@ pub(crate) struct Top {
     /// Time between two samples: 500ms, 2s, 1m [default: 1s].
     #[arg(short = 'd', long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
+    /// Have BPF programs count allocations and frees, for the way they go on the
+    /// screen of a cache (see stat --paths).
+    #[arg(long)]
+    pub(crate) paths: bool,
     /// How long samples are kept to step back to [default: 10m].
     #[arg(long, value_name = "TIME")]
     pub(crate) history: Option<String>,

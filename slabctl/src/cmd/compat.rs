@@ -21,6 +21,10 @@ pub(crate) fn from_command(context: &Context, mut args: Vec<OsString>) -> anyhow
             .hint("slabinfo and slabtop are known")
             .into());
     };
+    if context.global.bpf {
+        let error = "--bpf is not for slabinfo and slabtop, whose figures are those of the files";
+        return Err(Failure::usage(error).into());
+    }
     run_with(tool, args, Some(&context.global))
 }
 

@@ -1,14 +1,18 @@
 //! `slabctl show CACHE`: everything known about one cache, on one page.
 
+mod parts;
+
 use std::io::Write;
 
 use collectors::analysis::{Usage, groups};
 use collectors::columns::{self, Column, Row, Value};
 use collectors::model::{
-    Cache, CounterId, Ctor, Flag, Layer, Objects, Quantity, SiteKind, Slabs, Snapshot, Unit,
+    Approx, Cache, CounterId, Ctor, Flag, Layer, Occupancy, Quantity, SiteKind, Snapshot, Unit,
 };
 use collectors::similar;
 use collectors::source::{Demand, Source};
+
+pub(super) use parts::{aligned, cpus, numa};
 
 use super::report::tracking;
 use super::{Context, cells, report};
@@ -277,6 +281,9 @@ fn info(
     if !unknown.is_empty() {
         writeln!(out, "  Unknown  {}", unknown.join(", "))?;
     }
+    if let Some(of) = &cache.occupancy {
+        occupancy(of, out)?;
+    }
     flags(cache, out)?;
     if let Ctor::Symbol(symbol) = &cache.ctor {
         writeln!(out, "  Ctor     {}", text::safe(symbol))?;
@@ -288,6 +295,24 @@ fn info(
         .map(collectors::model::Layer::name)
         .collect();
     writeln!(out, "  From     {}", from.join(", "))?;
+    Ok(())
+}
+
+/// Slabs by how full they are, without the shares that no slab has.
+fn occupancy(of: &Approx<Occupancy>, out: &mut impl Write) -> anyhow::Result<()> {
+    let label = |bucket: usize| match bucket {
+        0 => "empty".to_owned(),
+        11 => "full".to_owned(),
+        tenth => format!("under {}%", tenth * 10),
+    };
+    let counts = of.value.0.iter().enumerate().filter(|(_, n)| **n > 0);
+    let parts: Vec<String> = counts
+        .map(|(bucket, n)| format!("{} {n}", label(bucket)))
+        .collect();
+    if !parts.is_empty() {
+        let mark = if of.approx { "~" } else { "" };
+        writeln!(out, "  Filling  {mark}{}", parts.join(", "))?;
+    }
     Ok(())
 }
 
@@ -318,6 +343,13 @@ fn remarks(
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
     let mut remarks = Vec::new();
+    if let Some(parked) = cache.get(Quantity::Parked) {
+        remarks.push(format!(
+            "{}{} more are free and parked near CPUs; the kernel's files count those as in use",
+            if parked.approx { "~" } else { "" },
+            parked.value
+        ));
+    }
     if let Some(parked) = parked_at_most(cache, snapshot) {
         remarks.push(format!(
             "objects in use include free ones parked near CPUs: at most {parked}"
@@ -345,8 +377,11 @@ fn remarks(
 /// Linux 6.18: main, spare and rcu_free sheaf, ten full ones in a barn); CPU
 /// slabs and CPU partial lists hold less than their slabs' objects.
 fn parked_at_most(cache: &Cache, snapshot: &Snapshot) -> Option<u64> {
-    if cache.origin(Quantity::Objects) == Some(Layer::Engine) {
-        // The engine counts only what is really in use.
+    if matches!(
+        cache.origin(Quantity::Objects),
+        Some(Layer::Engine | Layer::Bpf)
+    ) {
+        // They count only what is really in use.
         return None;
     }
     let value = |q| cache.get(q).map(|f| f.value);
@@ -381,107 +416,6 @@ fn aliases(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// A table inside the page, whatever the form of output.
-pub(super) fn aligned(
-    context: &Context,
-    table: &Table,
-    out: &mut impl Write,
-) -> anyhow::Result<()> {
-    let hidden = table.write(out, &context.screen)?;
-    if !hidden.is_empty() {
-        out.flush()?;
-        context.note(&format!(
-            "the terminal is too narrow for {}",
-            hidden.join(", ")
-        ));
-    }
-    Ok(())
-}
-
-pub(super) fn numa(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
-    if cache.nodes.is_empty() {
-        return Ok(());
-    }
-    let count = |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
-    let barns = cache.nodes.iter().any(|part| part.barn_full.is_some());
-    let mut heads = [
-        "Node", "Slabs", "Partial", "Cpu", "Objects", "Total", "ObjPart",
-    ]
-    .map(Head::right)
-    .to_vec();
-    if barns {
-        heads.extend(["Barn full", "Barn empty"].map(Head::right));
-    }
-    let mut table = Table::new(heads);
-    for part in &cache.nodes {
-        let mut row = vec![
-            Cell::text(part.node.0.to_string()),
-            count(part.slabs.map(Slabs::get)),
-            count(part.partial.map(Slabs::get)),
-            count(part.cpu_slabs.map(Slabs::get)),
-            count(part.objects.map(Objects::get)),
-            count(part.total_objects.map(Objects::get)),
-            count(part.objects_partial.map(Objects::get)),
-        ];
-        if barns {
-            row.extend([count(part.barn_full), count(part.barn_empty)]);
-        }
-        table.row(row);
-    }
-    writeln!(out)?;
-    aligned(context, &table, out)
-}
-
-pub(super) fn cpus(context: &Context, cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
-    if !cache.cpus.is_empty() {
-        let count = |v: Option<u64>| v.map_or_else(Cell::missing, |v| Cell::text(v.to_string()));
-        let sheaves = cache.cpus.iter().any(|part| part.sheaf_main.is_some());
-        let mut heads = ["CPU", "Partial slabs", "Free objects"]
-            .map(Head::right)
-            .to_vec();
-        if sheaves {
-            heads.extend(["Main sheaf", "Spare sheaf"].map(Head::right));
-        }
-        let mut table = Table::new(heads);
-        for part in &cache.cpus {
-            let mut row = vec![
-                Cell::text(part.cpu.0.to_string()),
-                count(part.slabs_cpu_partial.map(Slabs::get)),
-                count(part.objects_cpu_partial.map(Objects::get)),
-            ];
-            if sheaves {
-                let (main, spare) = (part.sheaf_main, part.sheaf_spare);
-                row.extend([main, spare].map(|v| count(v.map(Objects::get))));
-            }
-            table.row(row);
-        }
-        writeln!(out)?;
-        aligned(context, &table, out)?;
-    }
-    let Some(counters) = &cache.counters else {
-        return Ok(());
-    };
-    let mut table = Table::new(vec![
-        Head::left("Counter"),
-        Head::right("Total"),
-        Head::left("Per CPU"),
-    ]);
-    for counter in counters.0.iter().filter(|c| c.total > 0) {
-        let per_cpu: Vec<String> = counter
-            .cpus
-            .iter()
-            .map(|(cpu, value)| format!("C{}={value}", cpu.0))
-            .collect();
-        table.row(vec![
-            Cell::text(counter.id.name()),
-            Cell::text(counter.total.to_string()),
-            Cell::text(per_cpu.join(" ")),
-        ]);
-    }
-    writeln!(out)?;
-    aligned(context, &table, out)
 }
 
 fn sites(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {

@@ -19,6 +19,8 @@ pub(crate) struct Sides<'a> {
     pub(crate) after: Option<&'a Path>,
     /// The time to wait between two samples of a live source.
     pub(crate) interval: Option<&'a str>,
+    /// BPF programs count paths between the two.
+    pub(crate) paths: bool,
 }
 
 /// The earlier and the later side, and the time that passed between samples.
@@ -33,7 +35,7 @@ impl Sides<'_> {
         demand: &Demand,
     ) -> anyhow::Result<Pair> {
         if let Some(text) = self.interval {
-            return wait(context, interval::parse(text)?, demand);
+            return wait(context, interval::parse(text)?, self.paths, demand);
         }
         let Some(path) = self.before else {
             let error = format!("{command} needs two captures, or --interval");
@@ -66,8 +68,8 @@ impl Sides<'_> {
 }
 
 /// The running kernel twice, with the time between that really passed.
-fn wait(context: &Context, wait: Duration, demand: &Demand) -> anyhow::Result<Pair> {
-    let mut source = open::source(&context.global)?;
+fn wait(context: &Context, wait: Duration, paths: bool, demand: &Demand) -> anyhow::Result<Pair> {
+    let mut source = open::counted(&context.global, paths)?;
     if !source.is_live() {
         let error = "--interval needs a live source: a saved file does not change";
         return Err(Failure::usage(error).into());

@@ -1,6 +1,7 @@
 //! `slabctl sites [CACHE]`: who holds what, and what accumulates.
 
 pub(super) mod lines;
+mod live;
 
 use std::io::Write as _;
 
@@ -55,13 +56,17 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
         Format::Json => {
             let live = snapshot.origin.kind != OriginKind::Capture;
             let now = live.then(jiff::Timestamp::now);
-            let document = json_sites::document(&snapshot, kind, differs, &list, now);
+            let document = json_sites::document(&snapshot, kind, differs, &list, now)
+                .following(args.sample.next_power_of_two());
             json::write(&mut out, &document)?;
         }
         Format::Csv | Format::Md => {
             report::write_table(context, &lines::table(&list, differs), &mut out)?;
         }
-        _ => lines::pages(&list, differs, context.global.scale(), &mut out)?,
+        _ => {
+            let scale = context.global.scale();
+            lines::pages(&list, differs, args.sample > 1, scale, &mut out)?;
+        }
     }
     out.flush()?;
     if list.is_empty() {
@@ -86,14 +91,20 @@ fn present(
     kind: SiteKind,
 ) -> anyhow::Result<(Snapshot, Vec<CacheSites>)> {
     let mut demand = Demand::everything();
-    demand.sites = true;
     demand.only = args.cache.clone().map(|name| vec![name]);
     let mut source = open::source(&context.global)?;
-    let snapshot = source.sample(&demand).map_err(open::with_hints)?;
-    let caches = chosen(&snapshot, args.cache.as_deref());
-    if let Some(name) = args.cache.as_deref().filter(|_| caches.is_empty()) {
+    // Those that programs see are asked for nothing from debugfs.
+    demand.sites = !args.live;
+    let mut snapshot = source.sample(&demand).map_err(open::with_hints)?;
+    if let Some(name) = args.cache.as_deref()
+        && chosen(&snapshot, Some(name)).is_empty()
+    {
         return Err(show::why_nothing(&mut *source, &demand, name).into());
     }
+    if let Some(name) = args.cache.as_deref().filter(|_| args.live) {
+        live::follow(context, args, name, &mut snapshot)?;
+    }
+    let caches = chosen(&snapshot, args.cache.as_deref());
     let mut list = Vec::new();
     for cache in caches {
         let groups = sites::group(cache, kind, by(args));
@@ -121,7 +132,7 @@ pub(crate) fn held(
             listed(cache, groups.into_iter().map(unchanged).collect(), None)
         })
         .collect();
-    lines::pages(&list, false, scale, out)
+    lines::pages(&list, false, false, scale, out)
 }
 
 pub(super) fn unchanged(group: Group) -> GroupChange {
@@ -206,6 +217,10 @@ fn nothing_to_compare(before: &Snapshot, after: &Snapshot, args: &Args) -> Failu
 fn what_to_do(context: &Context, snapshot: &Snapshot, args: &Args) {
     if args.diff.is_some() {
         context.note("no difference in call sites between the two");
+        return;
+    }
+    if args.live {
+        context.note("nothing that was allocated meanwhile is left");
         return;
     }
     let caches = chosen(snapshot, args.cache.as_deref());

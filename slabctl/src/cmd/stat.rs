@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use collectors::analysis::Usage;
 use collectors::analysis::diff::{self, Diff, DiffRow};
 use collectors::columns;
-use collectors::model::{Cache, Snapshot};
+use collectors::model::{Cache, Snapshot, Warning, WarningCode};
 use collectors::source::{Demand, Source};
 
 use self::load::{Load, Outcome};
@@ -67,7 +67,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     let order = args.select.sort.as_deref().map(Order::parse).transpose()?;
     let selection = Selection::new(&[], &args.select.without_order(), None)?;
     let wanted = args.interval.as_deref().map(interval::parse).transpose()?;
-    let mut source = open::source(&context.global)?;
+    let mut source = open::counted(&context.global, args.paths)?;
     if !source.is_live() {
         return Err(
             Failure::usage("stat needs a live source: a saved file does not change").into(),
@@ -270,12 +270,19 @@ fn say(context: &Context, seen: &Seen) {
     ));
     if !counted {
         context.note(
-            "this kernel does not count allocations and frees (CONFIG_SLUB_STATS): what came and went between two samples is not seen",
+            "this kernel does not count allocations and frees (CONFIG_SLUB_STATS): what came and went between two samples is not seen; --paths counts them by BPF",
         );
     }
-    for warning in &seen.diff.warnings {
+    // What was not counted is told by the sample after.
+    let of_paths = |warning: &&Warning| warning.message.starts_with("paths");
+    let missed = seen.after.warnings.iter().filter(of_paths);
+    for warning in seen.diff.warnings.iter().chain(missed) {
         let text = crate::output::text::one_line(&warning.to_string());
-        context.note(&format!("warning: {text}"));
+        let kind = match warning.code {
+            WarningCode::Note => "note",
+            _ => "warning",
+        };
+        context.note(&format!("{kind}: {text}"));
     }
 }
 

@@ -138,7 +138,8 @@ mod tests {
     #[test]
     fn every_null_is_explained() {
         // Null where there is nothing to tell, or computed from what is named.
-        const PLAIN: [&str; 11] = [
+        const PLAIN: [&str; 12] = [
+            "parked",
             "id",
             "ctor",
             "cgroup",

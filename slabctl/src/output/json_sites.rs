@@ -30,6 +30,9 @@ pub(crate) struct Document<'a> {
     /// Sites that allocated, or that freed.
     #[schemars(extend("enum" = ["alloc", "free"]))]
     kind: &'static str,
+    /// One object in so many was followed: counts and bytes are that many times
+    /// what was seen, so estimates where it is not 1.
+    sampled: u32,
     /// The caches that have sites; with two samples, those whose sites changed.
     caches: Vec<CacheOut<'a>>,
     /// What could not be read, and what to know about the figures.
@@ -147,7 +150,16 @@ pub(crate) fn document<'a>(
             SiteKind::Alloc => "alloc",
             SiteKind::Free => "free",
         },
+        sampled: 1,
         caches: list.iter().map(cache).collect(),
         warnings: WarningOut::all(&snapshot.warnings),
+    }
+}
+
+impl Document<'_> {
+    /// Tells that one object in so many was followed.
+    pub(crate) fn following(mut self, one_in: u32) -> Self {
+        self.sampled = one_in;
+        self
     }
 }

@@ -68,6 +68,8 @@ pub(crate) struct CpuRow {
     sheaf_spare: Option<u64>,
     /// Number of objects that wait for an RCU grace period in its sheaf.
     sheaf_rcu_free: Option<u64>,
+    /// Number of free objects of the slab that it allocates from.
+    objects_cpu_slab: Option<u64>,
 }
 
 impl CpuRow {
@@ -79,6 +81,7 @@ impl CpuRow {
             sheaf_main: part.sheaf_main.map(Objects::get),
             sheaf_spare: part.sheaf_spare.map(Objects::get),
             sheaf_rcu_free: part.sheaf_rcu_free.map(Objects::get),
+            objects_cpu_slab: part.objects_cpu_slab.map(Objects::get),
         }
     }
 }

@@ -47,8 +47,8 @@ pub(crate) struct CacheRow<'a> {
     /// Settings that bound what is kept free.
     limits: LimitsRow,
     /// Number of objects in use. Includes free ones parked in CPU slabs, CPU
-    /// partial lists, sheaves and barns; not those of the built-in engine,
-    /// which counts what is really in use.
+    /// partial lists, sheaves and barns; not where the source sees those, as
+    /// the built-in engine and BPF programs do: what is really in use then.
     objects: Option<u64>,
     /// Number of objects the slabs have room for.
     total_objects: Option<u64>,
@@ -112,6 +112,9 @@ pub(crate) struct CacheRow<'a> {
     reported_used: Option<u64>,
     /// Bytes held as the source itself prints them, where it prints only sizes.
     reported_total: Option<u64>,
+    /// Number of free objects in CPU slabs, CPU partial lists, sheaves and
+    /// barns, which the kernel's own files count as in use (BPF only).
+    parked: Option<u64>,
 }
 
 impl<'a> CacheRow<'a> {
@@ -147,7 +150,7 @@ impl<'a> CacheRow<'a> {
             cpu_slabs: figure(Quantity::CpuSlabs),
             slabs_cpu_partial: figure(Quantity::SlabsCpuPartial),
             objects_cpu_partial: figure(Quantity::ObjectsCpuPartial),
-            occupancy: cache.occupancy.as_ref().map(|o| o.0),
+            occupancy: cache.occupancy.as_ref().map(|o| o.value.0),
             memory_bytes: bytes(usage.memory),
             used_bytes: bytes(usage.used),
             loss_bytes: bytes(usage.loss),
@@ -165,6 +168,7 @@ impl<'a> CacheRow<'a> {
             ctor_known: cache.ctor != Ctor::Unknown,
             reported_used: figure(Quantity::ReportedUsed),
             reported_total: figure(Quantity::ReportedTotal),
+            parked: figure(Quantity::Parked),
         }
     }
 }
@@ -188,6 +192,12 @@ fn approx(cache: &Cache, usage: &Usage) -> Vec<&'static str> {
     ];
     let estimates = computed.iter().filter(|(_, approx)| *approx == Some(true));
     names.extend(estimates.map(|(name, _)| name));
+    if cache.counters_inferred {
+        names.push("counters");
+    }
+    if cache.occupancy.as_ref().is_some_and(|of| of.approx) {
+        names.push("occupancy");
+    }
     names
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use collectors::model::{Cache, Ctor, Flag, Quantity, Warning, WarningCode};
 
-/// Quantities that only some kinds of text have; their lack says nothing.
-const RARE: [Quantity; 4] = [
+/// Quantities that only some kinds of source have; their lack says nothing.
+const RARE: [Quantity; 5] = [
     Quantity::AliasCount,
+    Quantity::Parked,
     Quantity::ActiveSlabs,
     Quantity::ReportedUsed,
     Quantity::ReportedTotal,

@@ -44,7 +44,7 @@ struct Parts {
     nodes: Vec<NodePart>,
     cpus: Vec<CpuPart>,
     counters: Option<Box<Counters>>,
-    occupancy: Option<Box<Occupancy>>,
+    occupancy: Option<Box<Approx<Occupancy>>>,
 }
 
 /// What has to be undone to get from one sample to the one before.

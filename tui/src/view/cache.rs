@@ -7,7 +7,7 @@
 //! elsewhere only what follows from the sizes of the lists is shown, and says so.
 
 use collectors::columns::{self, Row, show};
-use collectors::model::{Approx, Bytes, Cache, Flag, Objects, Quantity, Slabs, Unit};
+use collectors::model::{Approx, Bytes, Cache, Flag, Layer, Objects, Quantity, Slabs, Unit};
 use collectors::source::Demand;
 use collectors::units::{self, Scale};
 
@@ -232,15 +232,29 @@ fn trend(subject: &Subject<'_>) -> Option<Line> {
 fn occupancy(subject: &Subject<'_>) -> Vec<Line> {
     let mut out = vec![Line::heading("How full the slabs are")];
     if let Some(occupancy) = &subject.cache.occupancy {
-        out.extend(histogram(subject, &occupancy.0));
-        out.push(Line::dim(
-            "  measured: every slab, by the engine itself; free objects near CPUs count as in use",
-        ));
+        out.extend(histogram(subject, &occupancy.value.0));
+        out.push(Line::dim(measured(subject, occupancy.approx)));
     } else {
         out.extend(mean(subject));
     }
     out.extend(per_node(subject));
     out
+}
+
+/// Who looked at the slabs.
+fn measured(subject: &Subject<'_>, approx: bool) -> &'static str {
+    let bpf = subject.cache.layers.contains(Layer::Bpf);
+    match (bpf, approx) {
+        (false, _) => {
+            "  measured: every slab, by the engine itself; free objects near CPUs count as in use"
+        }
+        (true, false) => {
+            "  measured: every slab on a list, by BPF; free objects near CPUs count as in use"
+        }
+        (true, true) => {
+            "  ~ by BPF: lists moved, or were too long to walk; free objects near CPUs count as in use"
+        }
+    }
 }
 
 fn histogram(subject: &Subject<'_>, buckets: &[u64; 12]) -> Vec<Line> {

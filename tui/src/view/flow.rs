@@ -73,7 +73,11 @@ pub(super) fn lines(subject: &Subject<'_>) -> Vec<Line> {
                 OriginKind::Demo | OriginKind::Process => "the engine's own counters",
                 _ => "CONFIG_SLUB_STATS in /sys/kernel/slab",
             };
-            out.push(Line::dim(format!("  measured: {source}")));
+            out.push(Line::dim(if subject.cache.counters_inferred {
+                "  BPF: how many is counted, which way they went is inferred".to_owned()
+            } else {
+                format!("  measured: {source}")
+            }));
         }
         None => out.extend(totals(subject)),
     }

@@ -56,6 +56,18 @@ fn slabs_cannot_be_partial_and_in_a_cpu_at_once() {
 }
 
 #[test]
+fn parked_objects_are_in_use_on_their_slabs() {
+    let figures = [(Quantity::ObjectsPartial, 647), (Quantity::Objects, 610)];
+    let mut seen = figures.to_vec();
+    seen.push((Quantity::Parked, 40));
+    assert_eq!(
+        messages(vec![cache("x", &figures)], WarningCode::Race).len(),
+        1
+    );
+    assert!(messages(vec![cache("x", &seen)], WarningCode::Race).is_empty());
+}
+
+#[test]
 fn sound_figures_and_estimates_are_no_race() {
     // proc_inode_cache of a 4.1 ARM router.
     let sound = cache(

@@ -43,7 +43,7 @@ fn check(snapshot: &Snapshot) {
             .sum();
         assert_eq!(on_lists, of(Quantity::SlabsCpuPartial), "{name}");
         let occupancy = cache.occupancy.as_ref().unwrap();
-        assert_eq!(occupancy.0.iter().sum::<u64>(), slabs, "{name}");
+        assert_eq!(occupancy.value.0.iter().sum::<u64>(), slabs, "{name}");
 
         let parked: u64 = cache
             .cpus

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::{Finding, State, debugging, state_of};
+use super::{Finding, State, debugging, programs, state_of};
 use crate::model::{Cache, Era, Flag, Quantity, Snapshot, System, Warnings};
 use crate::source::kernel::KernelSource;
 use crate::source::machine::{self, Depth};
@@ -49,6 +49,7 @@ pub fn machine(root: &Path) -> Vec<Finding> {
     ];
     findings.extend(probe.merged());
     findings.extend(probe.longest());
+    findings.extend(programs::all(root));
     findings.extend(debugging::all(&probe));
     findings
 }

@@ -6,7 +6,7 @@ use super::entries::CacheDir;
 use super::join::{Joined, Match, Rows, join};
 use super::memory::{self, Memory};
 use super::reader::{self, Outcome, Plan, Reader};
-use crate::model::{Cache, Layer, Quantity, QuantitySet, Warning, WarningCode, Warnings};
+use crate::model::{Cache, Quantity, QuantitySet, Warning, WarningCode, Warnings};
 use crate::source::Demand;
 
 /// What /proc/slabinfo gives for every cache.
@@ -52,6 +52,8 @@ pub(super) struct Gathering<'a> {
     /// What is asked of the cache in focus.
     in_focus: Option<&'a Demand>,
     live: bool,
+    /// The rows have lists and parts, and precedence.
+    by_bpf: bool,
     /// The totals of a machine with one node are that node's figures.
     one_node: bool,
     rows: Rows,
@@ -69,7 +71,7 @@ impl<'a> Gathering<'a> {
         asked: (&'a Demand, Option<&'a Demand>),
         live: bool,
         nodes: Option<u32>,
-        rows: Vec<Cache>,
+        rows: super::Rows,
         memory: &'a mut Memory,
         warnings: &'a mut Warnings,
     ) -> Self {
@@ -77,8 +79,9 @@ impl<'a> Gathering<'a> {
             demand: asked.0,
             in_focus: asked.1,
             live,
+            by_bpf: rows.by_bpf,
             one_node: nodes == Some(1),
-            rows: Rows::new(rows),
+            rows: Rows::new(rows.caches),
             memory,
             warnings,
             placed: Vec::new(),
@@ -92,6 +95,10 @@ impl<'a> Gathering<'a> {
     fn given(&self, found: &Match, demand: &Demand) -> QuantitySet {
         let enough = self.one_node || !demand.nodes;
         match found {
+            Match::One(row) if self.by_bpf => {
+                let row = self.rows.get(*row);
+                row.map_or(QuantitySet::EMPTY, Cache::known)
+            }
             Match::One(_) if self.live && enough && !demand.exact => SLABINFO_GIVES,
             _ => QuantitySet::EMPTY,
         }
@@ -122,13 +129,14 @@ impl<'a> Gathering<'a> {
             demand,
             given,
             live: self.live,
+            walked: self.by_bpf,
         };
         let said = self.warnings.count();
         let mut cache = reader::blank(dir);
         if let (false, Match::One(row)) = (given.is_empty(), found)
             && let Some(row) = self.rows.get(*row)
         {
-            take_from_row(&mut cache, row);
+            take_from_row(&mut cache, row, given);
         }
         let outcome = self
             .memory
@@ -148,7 +156,12 @@ impl<'a> Gathering<'a> {
                 self.moved += usize::from(!self.live && differs(&cache, &row));
                 cache.name = row.name.clone();
                 reader::set_names(&mut cache, dir);
-                cache.fill_from(row);
+                if self.by_bpf {
+                    let files = std::mem::replace(&mut cache, row);
+                    cache.fill_from(files);
+                } else {
+                    cache.fill_from(row);
+                }
                 place
             }
             None if unread => return,
@@ -158,6 +171,7 @@ impl<'a> Gathering<'a> {
         // What is odd about a cache is told with every sample, so it is read with every one.
         if let Some(state) =
             state.filter(|_| self.live && alone && !unread && said == self.warnings.count())
+            && !self.by_bpf
         {
             self.memory.keep(number, state, &cache, demand);
         }
@@ -170,6 +184,10 @@ impl<'a> Gathering<'a> {
         let Match::One(place) = *found else {
             return None;
         };
+        if self.by_bpf {
+            // The row itself has what moves.
+            return None;
+        }
         let cache = self
             .memory
             .recent(number, self.rows.get(place)?, demand)?
@@ -219,11 +237,11 @@ impl<'a> Gathering<'a> {
 }
 
 /// Copies the figures a live sample need not read again from sysfs.
-fn take_from_row(cache: &mut Cache, row: &Cache) {
+fn take_from_row(cache: &mut Cache, row: &Cache, given: QuantitySet) {
     cache.name = row.name.clone();
-    for q in SLABINFO_GIVES.iter() {
-        if let Some(figure) = row.get(q) {
-            cache.set(q, figure, Layer::Slabinfo);
+    for q in given.iter() {
+        if let (Some(figure), Some(layer)) = (row.get(q), row.origin(q)) {
+            cache.set(q, figure, layer);
         }
     }
 }

@@ -4,6 +4,8 @@
 //! bounded scans since Linux 6.10); sysfs adds what it lacks. On a live kernel
 //! only the files that the demand names are opened; what does not change is
 //! read once. In a saved copy everything is read and sysfs has precedence.
+//! With [`KernelSource::by_bpf`] the rows are not those of /proc/slabinfo but
+//! what programs see in the kernel, and hardly a file is opened.
 
 mod attributes;
 mod entries;
@@ -27,6 +29,7 @@ use self::gather::{Gathered, Gathering};
 use self::join::Joined;
 use self::memory::Memory;
 use self::reader::Reader;
+use super::bpf::{Refusal, Snapshots};
 use super::tree::{Entry, EntryKind, Tree};
 use super::{Demand, Source, machine};
 use crate::analysis::consistency;
@@ -71,6 +74,27 @@ pub struct KernelSource {
     sysfs: Option<Sysfs>,
     memory: Memory,
     page_size: Option<u64>,
+    programs: Programs,
+}
+
+/// BPF programs, where they were asked for.
+enum Programs {
+    /// Not asked for.
+    Unwanted,
+    /// Loaded.
+    Loaded(Box<Snapshots>),
+    /// Why they are not used: it is told with every sample.
+    Refused(Refusal),
+}
+
+/// Rows of caches, and where they are from.
+struct Rows {
+    caches: Vec<Cache>,
+    allocator: Allocator,
+    /// The programs saw them, with lists and parts.
+    by_bpf: bool,
+    /// Why there are none.
+    error: Option<io::Error>,
 }
 
 impl std::fmt::Debug for KernelSource {
@@ -90,6 +114,17 @@ impl KernelSource {
         let mut source = Self::new(tree, OriginKind::Kernel, detail);
         source.page_size = page_size;
         source
+    }
+
+    /// Has BPF programs read what they can see of the running kernel. Where they
+    /// cannot be used, the files are read, and a warning tells why.
+    #[must_use]
+    pub fn by_bpf(mut self) -> Self {
+        self.programs = match Snapshots::open() {
+            Ok(programs) => Programs::Loaded(Box::new(programs)),
+            Err(refusal) => Programs::Refused(refusal),
+        };
+        self
     }
 
     /// A saved copy of a kernel's files.
@@ -122,6 +157,7 @@ impl KernelSource {
             sysfs,
             memory: Memory::default(),
             page_size: None,
+            programs: Programs::Unwanted,
         }
     }
 
@@ -135,9 +171,45 @@ impl KernelSource {
         self.sysfs.as_ref()?.available.as_ref()
     }
 
-    /// Rows of /proc/slabinfo, or why there are none.
-    fn slabinfo(&self) -> io::Result<slabinfo::Slabinfo> {
-        Ok(slabinfo::parse(&self.tree.read(SLABINFO)?))
+    /// Rows of all caches: of the programs, or of /proc/slabinfo.
+    fn rows(&mut self, demand: &Demand, warnings: &mut Warnings) -> Rows {
+        if let Programs::Loaded(programs) = &mut self.programs {
+            match programs.caches(demand, warnings) {
+                Ok(caches) => {
+                    return Rows {
+                        caches,
+                        allocator: Allocator::Slub,
+                        by_bpf: true,
+                        error: None,
+                    };
+                }
+                Err(refusal) => self.programs = Programs::Refused(refusal),
+            }
+        }
+        if let Programs::Refused(refusal) = &self.programs {
+            warnings.push(Warning::new(
+                WarningCode::NotInSource,
+                format!("BPF is not used: {refusal}"),
+            ));
+        }
+        let mut rows = Rows {
+            caches: Vec::new(),
+            allocator: Allocator::Unknown,
+            by_bpf: false,
+            error: None,
+        };
+        match self.tree.read(SLABINFO) {
+            Ok(text) => {
+                let table = slabinfo::parse(&text);
+                rows.allocator = table.allocator;
+                rows.caches = table.parsed.caches;
+                for warning in &table.parsed.warnings {
+                    warnings.push(warning.clone().in_file(SLABINFO));
+                }
+            }
+            Err(error) => rows.error = Some(error),
+        }
+        rows
     }
 
     /// The caches' directories. The first time, this finds out what files they
@@ -225,24 +297,16 @@ impl Source for KernelSource {
             machine::Depth::Brief
         };
         let system = machine::read(&*self.tree, self.page_size, depth, &mut warnings);
-        let (mut rows, allocator, slabinfo_error) = match self.slabinfo() {
-            Ok(table) => {
-                let found = table.allocator;
-                for warning in &table.parsed.warnings {
-                    warnings.push(warning.clone().in_file(SLABINFO));
-                }
-                (table.parsed.caches, found, None)
-            }
-            Err(error) => (Vec::new(), Allocator::Unknown, Some(error)),
-        };
-        let mut dirs = match self.entries(&rows, &mut warnings) {
+        let mut rows = self.rows(demand, &mut warnings);
+        let (allocator, slabinfo_error) = (rows.allocator, rows.error.take());
+        let mut dirs = match self.entries(&rows.caches, &mut warnings) {
             Ok(dirs) => dirs,
             Err(_) => Arc::new([]),
         };
         if let Some(only) = &demand.only {
-            dirs = gather::choose(only, &dirs, &mut rows).into();
+            dirs = gather::choose(only, &dirs, &mut rows.caches).into();
         }
-        let had_rows = !rows.is_empty();
+        let had_rows = !rows.caches.is_empty();
         let Gathered {
             caches,
             denied,
@@ -277,7 +341,7 @@ impl KernelSource {
     fn gather(
         &mut self,
         dirs: &Arc<[Joined]>,
-        rows: Vec<Cache>,
+        rows: Rows,
         demand: &Demand,
         nodes: Option<u32>,
         warnings: &mut Warnings,
@@ -357,10 +421,11 @@ impl KernelSource {
             warnings,
         };
         let base = self.sysfs.as_ref().map_or(BASES[0], |s| s.base);
-        snapshot.describe_layers(&[
-            (Layer::Sysfs, base.to_owned()),
-            (Layer::Slabinfo, SLABINFO.to_owned()),
-        ]);
+        let rows = match self.programs {
+            Programs::Loaded(_) => (Layer::Bpf, "BPF programs".to_owned()),
+            _ => (Layer::Slabinfo, SLABINFO.to_owned()),
+        };
+        snapshot.describe_layers(&[(Layer::Sysfs, base.to_owned()), rows]);
         let more = consistency::check(&snapshot);
         snapshot.warnings.append(more);
         snapshot

@@ -20,6 +20,9 @@ pub(super) struct Plan<'a> {
     pub(super) given: QuantitySet,
     /// A live kernel: files cost something, lists are walked with care.
     pub(super) live: bool,
+    /// The row was counted on the lists themselves, with every part: no file
+    /// can add to what is given.
+    pub(super) walked: bool,
 }
 
 /// What one reading of a cache came to.
@@ -216,6 +219,9 @@ fn wanted(attribute: &Attribute, plan: Plan<'_>, cache: &Cache) -> bool {
     if demand.skip_empty && is_empty(cache) {
         return false;
     }
+    if plan.walked && gives_nothing_new(attribute, plan.given) {
+        return false;
+    }
     match attribute.form {
         Form::Counter(_) => demand.counters,
         Form::Ctor => demand.ctor,
@@ -244,9 +250,18 @@ fn wanted(attribute: &Attribute, plan: Plan<'_>, cache: &Cache) -> bool {
     }
 }
 
-/// /proc/slabinfo shows it without slabs.
+fn gives_nothing_new(attribute: &Attribute, given: QuantitySet) -> bool {
+    match attribute.form {
+        Form::Number(q) | Form::Nodes(q) => given.contains(q),
+        Form::CpuPartial => given.contains(Quantity::SlabsCpuPartial),
+        Form::Counter(_) | Form::Ctor | Form::Flag(_) => false,
+    }
+}
+
+/// Its row shows it without slabs.
 fn is_empty(cache: &Cache) -> bool {
-    cache.origin(Quantity::Slabs) == Some(Layer::Slabinfo)
+    let origin = cache.origin(Quantity::Slabs);
+    matches!(origin, Some(Layer::Slabinfo | Layer::Bpf))
         && cache.slabs().is_some_and(|s| s.value.get() == 0)
 }
 

@@ -183,7 +183,7 @@ fn pages(
             writeln!(out, "\n{title}")?;
             let shown = args.top.unwrap_or(SITES);
             for site in sites.iter().take(shown) {
-                sites_cmd::lines::line(site, false, scale, out)?;
+                sites_cmd::lines::line(site, false, false, scale, out)?;
             }
             if let Some(more) = sites.len().checked_sub(shown).filter(|n| *n > 0) {
                 writeln!(out, "    {more} more not shown (--top)")?;

@@ -1,6 +1,6 @@
 //! Allocations and frees with the share of the fast paths.
 
-use collectors::model::{Approx, CounterId, Counters, Era, Snapshot, Unit};
+use collectors::model::{Approx, CounterId, Counters, Era, OriginKind, Snapshot, Unit};
 
 use crate::cmd::select::Chosen;
 use crate::cmd::{Context, cells};
@@ -24,6 +24,7 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
     for row in &chosen.rows {
         let counters = row.cache.counters.as_deref();
         counted |= counters.is_some();
+        let inferred = row.cache.counters_inferred;
         let paths = counters.map(|c| (Paths::alloc(c), Paths::free(c)));
         let (alloc, free) = paths.unwrap_or_default();
         let total = |id| counters.and_then(|c| c.total(id)).map(Approx::exact);
@@ -33,8 +34,8 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
             count(row.cache.get(collectors::model::Quantity::Objects)),
             count(alloc.all().map(Approx::exact)),
             count(free.all().map(Approx::exact)),
-            cells::maybe_percent(alloc.fast_share()),
-            cells::maybe_percent(free.fast_share()),
+            cells::maybe_percent(alloc.fast_share(inferred)),
+            cells::maybe_percent(free.fast_share(inferred)),
             count(total(CounterId::OrderFallback)),
             count(row.cache.get(collectors::model::Quantity::Order)),
             count(total(CounterId::CmpxchgDoubleFail)),
@@ -42,6 +43,9 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
     }
     if !counted {
         table.note("no event counters here: the kernel was built without CONFIG_SLUB_STATS, or the source does not hold them; sorted by name");
+        if snapshot.origin.kind == OriginKind::Kernel {
+            table.note("--paths has BPF programs count them");
+        }
     } else if snapshot.system.era == Era::Sheaves {
         table.note(
             "on this kernel the fast path is the per-CPU sheaf (Linux 7.0 changed the meaning)",
@@ -80,8 +84,10 @@ impl Paths {
         Some(self.fast?.saturating_add(self.slow?))
     }
 
-    fn fast_share(&self) -> Option<Approx<f64>> {
+    /// Marked where it is inferred which path was taken.
+    fn fast_share(&self, approx: bool) -> Option<Approx<f64>> {
         let all = self.all().filter(|all| *all > 0)?;
-        Some(Approx::exact(self.fast? as f64 / all as f64))
+        let value = self.fast? as f64 / all as f64;
+        Some(Approx { value, approx })
     }
 }

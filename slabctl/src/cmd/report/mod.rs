@@ -35,6 +35,9 @@ pub(crate) fn plain() -> Report {
     }
 }
 
+/// How long paths are counted where the user does not say.
+const COUNTED: Duration = Duration::from_secs(1);
+
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -78,11 +81,15 @@ pub(crate) fn run(context: &Context, args: &Report) -> anyhow::Result<Status> {
         return list::columns(context);
     }
     let plan = plan(context, args)?;
-    let mut source = open::source(&context.global)?;
+    let mut source = open::counted(&context.global, args.paths)?;
     if args.exact && !source.is_live() {
         context.note("--exact is for a live kernel: a saved file has what it has");
     }
     let Some(every) = &args.watch else {
+        if args.paths {
+            let time = args.interval.as_deref().map(interval::parse).transpose()?;
+            std::thread::sleep(time.unwrap_or(COUNTED));
+        }
         let snapshot = source.last_sample(&plan.demand).map_err(open::with_hints)?;
         let mut out = Context::out();
         show_once(context, args, &plan, &snapshot, source.is_live(), &mut out)?;
@@ -203,6 +210,7 @@ fn plan(context: &Context, args: &Report) -> Result<Plan, Failure> {
     demand.exact = args.exact;
     demand.skip_empty = selection.hide_empty;
     demand.walk_limit = args.walk_limit;
+    demand.counters |= args.paths;
     Ok(Plan {
         kind,
         columns,

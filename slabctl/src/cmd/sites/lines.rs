@@ -13,6 +13,7 @@ use crate::output::text;
 pub(super) fn pages(
     list: &[CacheSites],
     differs: bool,
+    estimates: bool,
     scale: Scale,
     out: &mut impl Write,
 ) -> std::io::Result<()> {
@@ -22,7 +23,7 @@ pub(super) fn pages(
         }
         writeln!(out, "{}", text::safe(&cache.names.join(", ")))?;
         for change in &cache.groups {
-            line(change, differs, scale, out)?;
+            line(change, differs, estimates, scale, out)?;
         }
         if cache.cut > 0 {
             writeln!(out, "    {} more not shown (--top)", cache.cut)?;
@@ -34,6 +35,7 @@ pub(super) fn pages(
 pub(crate) fn line(
     change: &GroupChange,
     differs: bool,
+    estimates: bool,
     scale: Scale,
     out: &mut impl Write,
 ) -> std::io::Result<()> {
@@ -47,7 +49,8 @@ pub(crate) fn line(
             change.delta
         )?;
     } else {
-        write!(out, "  {:>10} {symbol}", group.count)?;
+        let mark = if estimates { "~" } else { "" };
+        write!(out, "  {:>10} {symbol}", format!("{mark}{}", group.count))?;
     }
     for detail in group.details(scale) {
         write!(out, "  {detail}")?;

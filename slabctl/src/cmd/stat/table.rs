@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use collectors::analysis::diff::{self, DiffRow};
 use collectors::model::{Approx, CounterId, Snapshot, Unit};
-use collectors::units::{Scale, percent};
+use collectors::units::Scale;
 
-use super::{Peak, Seen};
+use super::Seen;
 use crate::cmd::cells;
 use crate::cmd::diff::mark;
 use crate::output::table::{Cell, Head, Table};
@@ -19,10 +19,26 @@ fn steps(row: &DiffRow, name: &str) -> Option<u64> {
     counter.delta.map(|d| d.value)
 }
 
-/// Steps on the fast and on the slow path.
-fn paths(row: &DiffRow, fast: &str, slow: &str) -> Option<(u64, u64)> {
-    Some((steps(row, fast)?, steps(row, slow)?))
+/// Steps on the fast and on the slow path. Sheaves of 6.18 and 6.19 are counted
+/// apart, and fast.
+fn paths(row: &DiffRow, [fast, sheaf, slow]: [&str; 3]) -> Option<(u64, u64)> {
+    let sheaf = steps(row, sheaf).unwrap_or(0);
+    Some((steps(row, fast)?.saturating_add(sheaf), steps(row, slow)?))
 }
+
+/// Whether counters of the row are marked as estimates.
+fn inferred(row: &DiffRow) -> bool {
+    let mut deltas = row.counters.iter().filter_map(|c| c.delta);
+    deltas.any(|delta| delta.approx)
+}
+
+/// The counters of allocations, and of frees: fast, by a sheaf apart, slow.
+const PATHS: [[&str; 3]; 2] = [
+    ["alloc_fastpath", "alloc_cpu_sheaf", "alloc_slowpath"],
+    ["free_fastpath", "free_cpu_sheaf", "free_slowpath"],
+];
+/// Slabs from the page allocator, and back.
+const SLABS: [&str; 2] = ["alloc_slab", "free_slab"];
 
 /// What people look at.
 pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
@@ -36,6 +52,11 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
     );
     if counted {
         heads.extend(["Allocs", "Fast", "Frees", "Fast"].map(Head::right));
+    }
+    let mut rows = seen.diff.rows.iter();
+    let slabs = rows.any(|row| SLABS.iter().any(|name| steps(row, name).is_some()));
+    if slabs {
+        heads.extend(["Slabs in", "Slabs out"].map(Head::right));
     }
     let mut table = Table::new(heads);
     for (row, peak) in seen.diff.rows.iter().zip(&seen.peaks) {
@@ -54,11 +75,11 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
             cells::delta(changes.partial.delta, Unit::Slabs, scale),
         ];
         if counted {
-            for (fast, slow) in [
-                ("alloc_fastpath", "alloc_slowpath"),
-                ("free_fastpath", "free_slowpath"),
-            ] {
-                cells.extend(path_cells(paths(row, fast, slow)));
+            for names in PATHS {
+                cells.extend(path_cells(paths(row, names), inferred(row)));
+            }
+            if slabs {
+                cells.extend(SLABS.map(|name| number(steps(row, name))));
             }
         }
         table.row(cells);
@@ -66,7 +87,7 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
     table
 }
 
-fn path_cells(paths: Option<(u64, u64)>) -> [Cell; 2] {
+fn path_cells(paths: Option<(u64, u64)>, inferred: bool) -> [Cell; 2] {
     let Some((fast, slow)) = paths else {
         return [Cell::missing(), Cell::missing()];
     };
@@ -74,7 +95,10 @@ fn path_cells(paths: Option<(u64, u64)>) -> [Cell; 2] {
     let share = if all == 0 {
         Cell::missing()
     } else {
-        Cell::text(percent(fast as f64 / all as f64))
+        cells::percent(Approx {
+            value: fast as f64 / all as f64,
+            approx: inferred,
+        })
     };
     [Cell::text(all.to_string()), share]
 }
@@ -82,22 +106,38 @@ fn path_cells(paths: Option<(u64, u64)>) -> [Cell; 2] {
 /// Every figure, under the same header whatever is known.
 pub(super) fn exact(seen: &Seen) -> Table {
     let mut table = crate::cmd::diff::exact(&seen.diff);
-    let peaks = |peak: &Peak| [peak.objects, peak.slabs, peak.partial, peak.memory];
     let heads = [
         "objects_highest",
         "slabs_highest",
         "partial_highest",
         "memory_highest",
+        "allocs",
+        "allocs_fast",
+        "frees",
+        "frees_fast",
+        "slabs_in",
+        "slabs_out",
     ];
+    let rows = seen.diff.rows.iter().zip(&seen.peaks);
     table.widen(
         &heads.map(Head::right),
-        seen.peaks.iter().map(|peak| {
-            peaks(peak)
-                .map(|f| f.map_or_else(Cell::missing, |f| Cell::text(f.to_string())))
-                .to_vec()
+        rows.map(|(row, peak)| {
+            let mut figures = vec![peak.objects, peak.slabs, peak.partial, peak.memory];
+            for names in PATHS {
+                let found = paths(row, names);
+                figures.push(found.map(|(fast, slow)| fast.saturating_add(slow)));
+                figures.push(found.map(|(fast, _)| fast));
+            }
+            figures.extend(SLABS.map(|name| steps(row, name)));
+            let cells = figures.into_iter();
+            cells.map(number).collect()
         }),
     );
     table
+}
+
+fn number(figure: Option<u64>) -> Cell {
+    figure.map_or_else(Cell::missing, |n| Cell::text(n.to_string()))
 }
 
 /// One line about the time since the start.

@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, args: &Top) -> anyhow::Result<Status> {
         return Err(Failure::usage("--count goes with --linear").into());
     }
     let host = host::Files::new(&context.global);
-    match tui::run::run(options, opener(context), Box::new(host)) {
+    match tui::run::run(options, opener(context, args.paths), Box::new(host)) {
         Ok(()) => Ok(Status::Ok),
         Err(error) => Err(failure(error)),
     }
@@ -44,7 +44,7 @@ fn as_lines(context: &Context, args: &Top, options: Options) -> anyhow::Result<S
     if args.count == Some(0) {
         return Err(Failure::usage("--count 0 would show nothing").into());
     }
-    let mut source = open::source(&context.global)?;
+    let mut source = open::counted(&context.global, args.paths)?;
     let mut out = Context::out();
     match tui::run::lines(options, &mut *source, args.count, &mut out) {
         Ok(()) => Ok(Status::Ok),
@@ -54,11 +54,11 @@ fn as_lines(context: &Context, args: &Top, options: Options) -> anyhow::Result<S
 }
 
 /// Opens the source that the options name, on the thread that reads it.
-fn opener(context: &Context) -> Open {
+fn opener(context: &Context, paths: bool) -> Open {
     let mut global = context.global.clone();
     // The header says that it is a demonstration; a line would spoil the screen.
     global.quiet = true;
-    Box::new(move || Ok(open::source(&global)?))
+    Box::new(move || Ok(open::counted(&global, paths)?))
 }
 
 fn failure(error: Error) -> anyhow::Error {

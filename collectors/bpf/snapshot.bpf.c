@@ -1,0 +1,695 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * All slab caches in one pass: sizes, limits, lists, and what is parked near
+ * processors. Nothing is locked and nothing is changed; what moves meanwhile is
+ * noticed where it can be, and marked.
+ *
+ * Two programs give the same records: `caches` is the kernel's iterator of
+ * caches (6.13 and later), which writes to the file that is read; `list` walks
+ * slab_caches at the first step of another iterator, and writes to a ring.
+ */
+#include "bpf.h"
+#include "kernel.h"
+#include "percpu.h"
+#include "snapshot.h"
+
+char terms[] SEC("license") = "Dual BSD/GPL";
+
+const volatile u32 possible_nodes = 1;
+const volatile u64 page_size = 4096;
+/* For `list`: the address of slab_caches; 0 where it is not needed. */
+const volatile u64 slab_caches = 0;
+
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	MAP_NUMBER(max_entries, SETTINGS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} settings SEC(".maps");
+
+struct cache_record {
+	u64 w[CACHE_WORDS];
+};
+/* One is enough: a snapshot is read by one reader. */
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	MAP_NUMBER(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct cache_record);
+} record SEC(".maps");
+
+/* A node or a processor while it is looked at; the stack is for the calls. */
+struct part_record {
+	u64 w[NODE_WORDS];
+};
+_Static_assert((int)CPU_WORDS <= (int)NODE_WORDS, "part_record");
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	MAP_NUMBER(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct part_record);
+} part_record SEC(".maps");
+
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_RINGBUF);
+	MAP_NUMBER(max_entries, 4096); /* larger for `list`, set at load */
+} stream SEC(".maps");
+
+/* What the steps of one cache share. */
+struct work {
+	struct cache_record *out;
+	struct seq_file *seq;
+	u64 cache, limit, parts;
+};
+
+static u64 setting(u32 which)
+{
+	u64 *value = bpf_map_lookup_elem(&settings, &which);
+	return value ? *value : 0;
+}
+
+static always_inline void emit(struct seq_file *seq, void *words, u32 bytes)
+{
+	u32 lost = SETTING_LOST;
+
+	if (seq) {
+		/* Without room the kernel comes back to this cache with the next read. */
+		bpf_seq_write(seq, words, bytes);
+	} else if (bpf_ringbuf_output(&stream, words, bytes, 0)) {
+		u64 *count = bpf_map_lookup_elem(&settings, &lost);
+		if (count)
+			++*count;
+	}
+}
+
+#define HEAD(kind, words) ((kind) | (u64)(words) << 32)
+
+/* An empty part. */
+static always_inline u64 *new_part(u64 head, u64 number)
+{
+	u32 zero = 0;
+	struct part_record *part = bpf_map_lookup_elem(&part_record, &zero);
+
+	if (!part)
+		return 0;
+	__builtin_memset(part, 0, sizeof(*part));
+	part->w[0] = head;
+	part->w[2] = number;
+	return part->w;
+}
+_Static_assert(NODE_NUMBER == 2 && CPU_NUMBER == 2, "new_part");
+
+#define BIT(n) (1ull << (n))
+/* Word n of a record becomes the field, if it can be read. */
+#define TAKE(words, n, field)                       \
+	do {                                        \
+		if (!READ(&(words)[n], field))      \
+			(words)[KNOWN] |= BIT(n);   \
+	} while (0)
+/* The same of a field that the kernel may lack, with its OPTIONAL reader. */
+#define TAKE_IF(words, n, field, reader, from)                        \
+	do {                                                          \
+		if (HAS(field) && !reader(from, &(words)[n]))         \
+			(words)[KNOWN] |= BIT(n);                     \
+	} while (0)
+enum { KNOWN = CACHE_KNOWN };
+_Static_assert(CACHE_KNOWN == 1 && NODE_KNOWN == 1 && CPU_KNOWN == 1, "TAKE");
+
+OPTIONAL(read_usersize, kmem_cache, usersize)
+OPTIONAL(read_cpu_partial, kmem_cache, cpu_partial)
+OPTIONAL(read_sheaf_capacity, kmem_cache, sheaf_capacity)
+OPTIONAL(read_defrag_ratio, kmem_cache, remote_node_defrag_ratio)
+OPTIONAL(read_random, kmem_cache, random)
+OPTIONAL(read_cpu_slab, kmem_cache, cpu_slab)
+OPTIONAL(read_cpu_sheaves, kmem_cache, cpu_sheaves)
+OPTIONAL(read_slabs, kmem_cache_node, nr_slabs.counter)
+OPTIONAL(read_total_objects, kmem_cache_node, total_objects.counter)
+OPTIONAL(read_barn, kmem_cache_node, barn)
+OPTIONAL(read_next, slab, next)
+
+/* ---- one slab */
+struct slab_view {
+	u64 cache, next, previous, freelist, inuse, objects;
+};
+
+/* One read: there are thousands of slabs. */
+static noinline int look_at_slab(u64 at, struct slab_view *view)
+{
+	u64 words[5];
+	char *base = (char *)words;
+	struct slab *slab = (void *)at;
+	u64 cache = OFFSET(slab->slab_cache), list = OFFSET(slab->slab_list);
+	u64 freelist = OFFSET(slab->freelist), unit = OFFSET(slab->inuse);
+	/* These five words are side by side in all kernels, behind the flags. */
+	u64 first = cache < list ? cache : list;
+
+	cache -= first, list -= first, freelist -= first, unit -= first;
+	if (cache > 32 || list > 24 || freelist > 32 || unit > 36)
+		return 1;
+	if (bpf_probe_read_kernel(words, sizeof(words), (void *)(at + first)))
+		return 1;
+	view->cache = *(u64 *)(base + cache);
+	view->next = *(u64 *)(base + list);
+	view->previous = *(u64 *)(base + list + 8);
+	view->freelist = *(u64 *)(base + freelist);
+	u64 counters = *(u32 *)(base + unit);
+	view->inuse = BITS(slab->inuse, counters);
+	view->objects = BITS(slab->objects, counters);
+	return 0;
+}
+
+/* Bucket 0 is empty, 11 full, 1 to 10 are tenths. */
+static always_inline void count_occupancy(u64 *buckets, u64 inuse, u64 objects)
+{
+	u64 bucket = 0;
+
+	if (objects && inuse >= objects)
+		bucket = 11;
+	else if (objects && inuse)
+		bucket = 1 + inuse * 10 / objects;
+	if (bucket < 12)
+		buckets[bucket]++;
+}
+
+/* ---- the partial list of a node
+ * From both ends at once: the descriptors are seldom in a cache of the
+ * processor, which so waits for two at a time. A list over the limit is looked at
+ * half from either end, as the kernel itself does, since slabs are put at the
+ * end that tells how full they are. */
+struct walk {
+	struct cache_record *out;
+	u64 cache, next, previous, last, left, walked, objects, inuse, moved;
+};
+
+static always_inline int walk_slab(struct walk *walk, u64 at, struct slab_view *slab)
+{
+	if (slab->cache != walk->cache) {
+		walk->moved = MOVED_PARTIAL;
+		return 1;
+	}
+	walk->walked++;
+	walk->left--;
+	walk->objects += slab->objects;
+	walk->inuse += slab->inuse;
+	count_occupancy(&walk->out->w[CACHE_OCCUPANCY], slab->inuse, slab->objects);
+	if (!walk->out->w[CACHE_SAMPLE_OBJECT] && slab->freelist) {
+		walk->out->w[CACHE_SAMPLE_SLAB] = at;
+		walk->out->w[CACHE_SAMPLE_OBJECT] = slab->freelist;
+	}
+	return 0;
+}
+
+static long walk_step(u64 step, struct walk *walk)
+{
+	struct slab_view front, back;
+	struct slab *none = 0;
+	u64 first = walk->next - OFFSET(none->slab_list);
+	u64 second = walk->previous - OFFSET(none->slab_list);
+	u64 both = walk->left > 1;
+
+	if (!walk->left)
+		return 1;
+	if (look_at_slab(first, &front) || (both && look_at_slab(second, &back))) {
+		walk->moved = MOVED_PARTIAL;
+		return 1;
+	}
+	if (walk_slab(walk, first, &front))
+		return 1;
+	walk->last = walk->next;
+	walk->next = front.next;
+	if (both) {
+		if (walk_slab(walk, second, &back))
+			return 1;
+		walk->last = walk->previous;
+		walk->previous = back.previous;
+	}
+	return 0;
+}
+
+static noinline int walk_list(struct kmem_cache_node *node, u64 listed, u64 limit, struct walk *walk)
+{
+	u64 now = 0;
+
+	/* One that came this moment is as good as one that comes the next. */
+	if (!listed)
+		return 0;
+	if (READ(&walk->next, node->partial.next) || READ(&walk->previous, node->partial.prev))
+		return 1;
+	walk->left = listed < limit ? listed : limit;
+	bpf_loop((walk->left + 1) / 2, walk_step, walk, 0);
+	if (listed > limit) {
+		walk->moved |= MOVED_CUT;
+	} else {
+		/* Where the two met, each is at what the other was at last. */
+		u64 met = listed & 1 ? walk->previous : walk->next;
+		if (met != walk->last || READ(&now, node->nr_partial) || now != listed)
+			walk->moved |= MOVED_PARTIAL;
+	}
+	return 0;
+}
+
+/* ---- barns */
+struct barn_walk {
+	u64 head, at, objects, sheaves;
+};
+
+static long barn_step(u64 step, struct barn_walk *walk)
+{
+	struct slab_sheaf *none = 0;
+	u64 size = 0, next = 0;
+	struct list_head *link = (void *)walk->at;
+
+	if (walk->at == walk->head)
+		return 1;
+	struct slab_sheaf *sheaf = (void *)(walk->at - OFFSET(none->barn_list));
+	if (READ(&size, sheaf->size) || READ(&next, link->next))
+		return 1;
+	walk->objects += size;
+	walk->sheaves++;
+	walk->at = next;
+	return 0;
+}
+
+static noinline int look_at_barn(u64 at, struct work *work, u64 *node)
+{
+	struct node_barn *barn = (void *)at;
+	struct barn_walk walk = {};
+	u64 full = 0, empty = 0;
+	u64 *out = work->out->w;
+
+	if (READ(&full, barn->nr_full) || READ(&empty, barn->nr_empty) || READ(&walk.at, barn->sheaves_full.next))
+		return 1;
+	walk.head = at + OFFSET(barn->sheaves_full);
+	if (walk.at != walk.head)
+		bpf_loop(full + 8, barn_step, &walk, 0);
+	if (walk.at != walk.head || walk.sheaves != full)
+		out[CACHE_MOVED] |= MOVED_BARN;
+	out[CACHE_BARN_FULL] += full;
+	out[CACHE_BARN_EMPTY] += empty;
+	out[CACHE_BARN_OBJECTS] += walk.objects;
+	out[CACHE_KNOWN] |= BIT(CACHE_BARN_FULL) | BIT(CACHE_BARN_EMPTY) | BIT(CACHE_BARN_OBJECTS);
+	node[NODE_BARN_FULL] = full;
+	node[NODE_BARN_EMPTY] = empty;
+	node[NODE_KNOWN] |= BIT(NODE_BARN_FULL) | BIT(NODE_BARN_EMPTY);
+	return 0;
+}
+
+/* ---- nodes: where a cache keeps its pointers to them */
+static noinline int node_in_array(u64 cache, u32 number, u64 *node, u64 *barn)
+{
+	struct kmem_cache *s = (void *)cache;
+	struct kmem_cache_node *none = 0;
+
+	if (bpf_probe_read_kernel(node, 8, (void *)(cache + OFFSET(s->node) + number * 8ull)))
+		return 1;
+	if (*node && HAS(none->barn)) {
+		read_barn((void *)*node, barn);
+	}
+	return 0;
+}
+
+static noinline int node_in_pairs(u64 cache, u32 number, u64 *node, u64 *barn)
+{
+	struct kmem_cache___per_node *s = (void *)cache;
+	u64 first = OFFSET(s->per_node[0]), second = OFFSET(s->per_node[1]);
+	struct kmem_cache_per_node_ptrs *pair = (void *)(cache + first + number * (second - first));
+
+	return READ(node, pair->node) || READ(barn, pair->barn);
+}
+
+static noinline int look_at_node(struct work *work, u32 number, u64 address, u64 *part)
+{
+	struct kmem_cache_node *node = (void *)address;
+	struct walk walk = { .out = work->out, .cache = work->cache };
+	u64 *out = work->out->w;
+
+	TAKE(part, NODE_PARTIAL, node->nr_partial);
+	TAKE_IF(part, NODE_SLABS, node->nr_slabs, read_slabs, node);
+	TAKE_IF(part, NODE_TOTAL_OBJECTS, node->total_objects, read_total_objects, node);
+	if (!(part[NODE_KNOWN] & BIT(NODE_PARTIAL)) || walk_list(node, part[NODE_PARTIAL], work->limit, &walk)) {
+		out[CACHE_MOVED] |= MOVED_PARTIAL;
+		return 1;
+	}
+	part[NODE_WALKED] = walk.walked;
+	part[NODE_WALKED_OBJECTS] = walk.objects;
+	part[NODE_WALKED_INUSE] = walk.inuse;
+	part[NODE_KNOWN] |= BIT(NODE_WALKED) | BIT(NODE_WALKED_OBJECTS) | BIT(NODE_WALKED_INUSE);
+	out[CACHE_MOVED] |= walk.moved;
+	return 0;
+}
+
+static long node_step(u64 number, struct work *work)
+{
+	struct kmem_cache___per_node *pairs = 0;
+	struct kmem_cache *array = 0;
+	struct node_barn *barns = 0;
+	u64 *part = new_part(HEAD(RECORD_NODE, NODE_WORDS), number);
+	u64 node = 0, barn = 0;
+	u64 *out = work->out->w;
+
+	if (!part)
+		return 1;
+
+	if (HAS(pairs->per_node))
+		node_in_pairs(work->cache, number, &node, &barn);
+	else if (HAS(array->node))
+		node_in_array(work->cache, number, &node, &barn);
+	if (HAS(barns->nr_full) && barn)
+		look_at_barn(barn, work, part);
+	if (!node)
+		return 0;
+	look_at_node(work, number, node, part);
+	out[CACHE_PARTIAL] += part[NODE_PARTIAL];
+	out[CACHE_SLABS] += part[NODE_SLABS];
+	out[CACHE_TOTAL_OBJECTS] += part[NODE_TOTAL_OBJECTS];
+	out[CACHE_WALKED] += part[NODE_WALKED];
+	out[CACHE_WALKED_OBJECTS] += part[NODE_WALKED_OBJECTS];
+	out[CACHE_WALKED_INUSE] += part[NODE_WALKED_INUSE];
+	/* The same fields are there, or not, for every node. */
+	u64 known = part[NODE_KNOWN];
+	if (known & BIT(NODE_PARTIAL))
+		out[CACHE_KNOWN] |= BIT(CACHE_PARTIAL);
+	if (known & BIT(NODE_SLABS))
+		out[CACHE_KNOWN] |= BIT(CACHE_SLABS);
+	if (known & BIT(NODE_TOTAL_OBJECTS))
+		out[CACHE_KNOWN] |= BIT(CACHE_TOTAL_OBJECTS);
+	if (known & BIT(NODE_WALKED))
+		out[CACHE_KNOWN] |= BIT(CACHE_WALKED) | BIT(CACHE_WALKED_OBJECTS) | BIT(CACHE_WALKED_INUSE);
+	if (work->parts & PARTS_NODES)
+		emit(work->seq, part, NODE_WORDS * sizeof(u64));
+	return 0;
+}
+
+/* ---- processors: the slab in hand, its free list, the partial slabs */
+struct chain {
+	u64 at, first, mask, offset, random, hardened, count, broken;
+};
+
+static long free_step(u64 step, struct chain *chain)
+{
+	u64 word = 0, place = chain->at + chain->offset;
+
+	if (!chain->at)
+		return 1;
+	/* A list that is used meanwhile leads elsewhere: it stays within its slab. */
+	if (((chain->at ^ chain->first) & chain->mask) || bpf_probe_read_kernel(&word, 8, (void *)place)) {
+		chain->broken = 1;
+		return 1;
+	}
+	chain->count++;
+	if (chain->hardened)
+		word ^= chain->random ^ __builtin_bswap64(place);
+	chain->at = word;
+	return 0;
+}
+
+static noinline int count_free(struct work *work, u64 freelist, u64 objects, u64 *count)
+{
+	struct kmem_cache *s = (void *)work->cache;
+	struct chain chain = { .at = freelist, .first = freelist };
+
+	if (!freelist)
+		return 0;
+	u64 order = work->out->w[CACHE_ORDER_OBJECTS] >> 16;
+
+	if (order > 20 || READ(&chain.offset, s->offset))
+		return 1;
+	chain.mask = ~((page_size << order) - 1);
+	if (HAS(s->random)) {
+		chain.hardened = 1;
+		if (read_random(s, &chain.random))
+			return 1;
+	}
+	bpf_loop(objects + 1, free_step, &chain, 0);
+	*count = chain.count;
+	return chain.broken || chain.at;
+}
+
+struct hand_view {
+	u64 freelist, tid, slab;
+};
+
+static noinline int read_hand(u64 at, struct hand_view *view)
+{
+	u64 words[4];
+	char *base = (char *)words;
+	struct kmem_cache_cpu *cpu = (void *)at;
+	u64 freelist = OFFSET(cpu->freelist), tid = OFFSET(cpu->tid), slab = OFFSET(cpu->slab);
+
+	if (freelist > 24 || tid > 24 || slab > 24)
+		return 1;
+	if (bpf_probe_read_kernel(words, sizeof(words), cpu))
+		return 1;
+	view->freelist = *(u64 *)(base + freelist);
+	view->tid = *(u64 *)(base + tid);
+	view->slab = *(u64 *)(base + slab);
+	return 0;
+}
+
+static noinline int look_at_hand(struct work *work, u64 at, u64 *part)
+{
+	struct kmem_cache_cpu *cpu = (void *)at;
+	struct slab_view slab;
+	struct hand_view view;
+	u64 after = 0, count = 0;
+
+	if (read_hand(at, &view))
+		return 1;
+	part[CPU_KNOWN] |= BIT(CPU_SLAB) | BIT(CPU_FREE);
+	if (!view.slab)
+		return 0;
+	part[CPU_SLAB] = 1;
+	if (look_at_slab(view.slab, &slab) || slab.cache != work->cache ||
+	    count_free(work, view.freelist, slab.objects, &count)) {
+		work->out->w[CACHE_MOVED] |= MOVED_CPU;
+		return 0;
+	}
+	/* Those that other processors freed are on the slab's own list. */
+	part[CPU_FREE] = count + (slab.objects > slab.inuse ? slab.objects - slab.inuse : 0);
+	count_occupancy(&work->out->w[CACHE_CPU_OCCUPANCY], slab.inuse, slab.objects);
+	/* Every operation of the processor changes it. */
+	if (READ(&after, cpu->tid) || after != view.tid)
+		work->out->w[CACHE_MOVED] |= MOVED_CPU;
+	return 0;
+}
+
+struct partial_walk {
+	struct work *work;
+	u64 at, slabs, free;
+};
+
+static long partial_step(u64 step, struct partial_walk *walk)
+{
+	struct slab_view slab;
+
+	if (!walk->at)
+		return 1;
+	if (look_at_slab(walk->at, &slab) || slab.cache != walk->work->cache) {
+		walk->work->out->w[CACHE_MOVED] |= MOVED_CPU;
+		walk->at = 0;
+		return 1;
+	}
+	walk->slabs++;
+	walk->free += slab.objects > slab.inuse ? slab.objects - slab.inuse : 0;
+	count_occupancy(&walk->work->out->w[CACHE_CPU_OCCUPANCY], slab.inuse, slab.objects);
+	if (read_next((void *)walk->at, &walk->at)) {
+		walk->work->out->w[CACHE_MOVED] |= MOVED_CPU;
+		return 1;
+	}
+	return 0;
+}
+
+static noinline int look_at_partial(struct work *work, u64 at, u64 *part)
+{
+	struct kmem_cache_cpu *cpu = (void *)at;
+	struct partial_walk walk = { .work = work };
+
+	if (READ(&walk.at, cpu->partial))
+		return 1;
+	/* The kernel keeps a few dozen at the most. */
+	if (walk.at)
+		bpf_loop(1024, partial_step, &walk, 0);
+	if (walk.at)
+		work->out->w[CACHE_MOVED] |= MOVED_CPU;
+	part[CPU_PARTIAL_SLABS] = walk.slabs;
+	part[CPU_PARTIAL_FREE] = walk.free;
+	part[CPU_KNOWN] |= BIT(CPU_PARTIAL_SLABS) | BIT(CPU_PARTIAL_FREE);
+	return 0;
+}
+
+static noinline int look_at_cpu_slab(struct work *work, u64 offset, u64 *part)
+{
+	struct kmem_cache *s = (void *)work->cache;
+	struct kmem_cache_cpu *none = 0;
+	u64 pointer = 0;
+
+	if (read_cpu_slab(s, &pointer) || !pointer)
+		return 1;
+	if (HAS(none->slab))
+		look_at_hand(work, pointer + offset, part);
+	if (HAS(none->partial))
+		look_at_partial(work, pointer + offset, part);
+	return 0;
+}
+
+/* 0 objects where there is no sheaf. */
+static always_inline int sheaf_size(u64 at, u64 *size)
+{
+	struct slab_sheaf *sheaf = (void *)at;
+
+	*size = 0;
+	return at ? READ(size, sheaf->size) : 0;
+}
+
+static noinline int look_at_sheaves(struct work *work, u64 offset, u64 *part)
+{
+	struct kmem_cache *s = (void *)work->cache;
+	u64 pointer = 0, main = 0, spare = 0, rcu = 0;
+
+	if (read_cpu_sheaves(s, &pointer))
+		return 1;
+	part[CPU_KNOWN] |= BIT(CPU_SHEAF_MAIN) | BIT(CPU_SHEAF_SPARE) | BIT(CPU_SHEAF_RCU);
+	/* A cache without sheaves has none that could hold anything. */
+	if (!pointer)
+		return 0;
+	struct slub_percpu_sheaves *sheaves = (void *)(pointer + offset);
+	if (READ(&main, sheaves->main) || sheaf_size(main, &part[CPU_SHEAF_MAIN]) ||
+	    READ(&spare, sheaves->spare) || sheaf_size(spare, &part[CPU_SHEAF_SPARE]) ||
+	    READ(&rcu, sheaves->rcu_free) || sheaf_size(rcu, &part[CPU_SHEAF_RCU]))
+		work->out->w[CACHE_MOVED] |= MOVED_CPU;
+	return 0;
+}
+
+static long cpu_step(u64 number, struct work *work)
+{
+	struct kmem_cache *s = 0;
+	u64 *part = new_part(HEAD(RECORD_CPU, CPU_WORDS), number);
+	u64 offset = percpu_offset(number);
+	u64 *out = work->out->w;
+
+	if (!part || !offset)
+		return 0;
+	if (HAS(s->cpu_slab))
+		look_at_cpu_slab(work, offset, part);
+	if (HAS(s->cpu_sheaves))
+		look_at_sheaves(work, offset, part);
+	u64 known = part[CPU_KNOWN];
+	out[CACHE_CPU_SLABS] += part[CPU_SLAB];
+	out[CACHE_CPU_FREE] += part[CPU_FREE];
+	out[CACHE_CPU_PARTIAL_SLABS] += part[CPU_PARTIAL_SLABS];
+	out[CACHE_CPU_PARTIAL_FREE] += part[CPU_PARTIAL_FREE];
+	out[CACHE_SHEAF_OBJECTS] += part[CPU_SHEAF_MAIN] + part[CPU_SHEAF_SPARE];
+	out[CACHE_RCU_OBJECTS] += part[CPU_SHEAF_RCU];
+	if (known & BIT(CPU_SLAB))
+		out[CACHE_KNOWN] |= BIT(CACHE_CPU_SLABS) | BIT(CACHE_CPU_FREE);
+	if (known & BIT(CPU_PARTIAL_SLABS))
+		out[CACHE_KNOWN] |= BIT(CACHE_CPU_PARTIAL_SLABS) | BIT(CACHE_CPU_PARTIAL_FREE);
+	if (known & BIT(CPU_SHEAF_MAIN))
+		out[CACHE_KNOWN] |= BIT(CACHE_SHEAF_OBJECTS) | BIT(CACHE_RCU_OBJECTS);
+	if (work->parts & PARTS_CPUS)
+		emit(work->seq, part, CPU_WORDS * sizeof(u64));
+	return 0;
+}
+
+/* ---- a cache */
+static noinline int look_at_fields(u64 cache, struct cache_record *out)
+{
+	struct kmem_cache *s = (void *)cache;
+	u64 name = 0;
+
+	TAKE(out->w, CACHE_SLAB_SIZE, s->size);
+	TAKE(out->w, CACHE_OBJECT_SIZE, s->object_size);
+	TAKE(out->w, CACHE_ALIGN, s->align);
+	TAKE_IF(out->w, CACHE_USERSIZE, s->usersize, read_usersize, s);
+	TAKE(out->w, CACHE_ORDER_OBJECTS, s->oo.x);
+	TAKE(out->w, CACHE_MIN_PARTIAL, s->min_partial);
+	TAKE_IF(out->w, CACHE_CPU_PARTIAL, s->cpu_partial, read_cpu_partial, s);
+	TAKE_IF(out->w, CACHE_SHEAF_CAPACITY, s->sheaf_capacity, read_sheaf_capacity, s);
+	TAKE_IF(out->w, CACHE_DEFRAG_RATIO, s->remote_node_defrag_ratio, read_defrag_ratio, s);
+	if (READ(&name, s->name))
+		return 1;
+	return bpf_probe_read_kernel_str(&out->w[CACHE_NAME], (CACHE_WORDS - CACHE_NAME) * 8, (void *)name) < 0;
+}
+
+static noinline int look_at_cache(u64 cache, struct seq_file *seq)
+{
+	u32 zero = 0;
+	struct cache_record *out = bpf_map_lookup_elem(&record, &zero);
+
+	if (!out)
+		return 1;
+	__builtin_memset(out, 0, sizeof(*out));
+	out->w[CACHE_HEAD] = HEAD(RECORD_CACHE, CACHE_WORDS);
+	out->w[CACHE_ADDRESS] = cache;
+	out->w[CACHE_KNOWN] = BIT(CACHE_ADDRESS);
+	if (look_at_fields(cache, out))
+		return 1;
+	struct work work = {
+		.out = out,
+		.seq = seq,
+		.cache = cache,
+		.limit = setting(SETTING_WALK),
+		.parts = setting(SETTING_PARTS),
+	};
+	bpf_loop(possible_nodes, node_step, &work, 0);
+	bpf_loop(possible_cpus, cpu_step, &work, 0);
+	emit(seq, out, sizeof(*out));
+	return 0;
+}
+
+SEC("iter/kmem_cache")
+int caches(struct bpf_iter__kmem_cache *context)
+{
+	struct kmem_cache *cache = context->s;
+
+	if (context->meta->seq_num == 0)
+		learn_percpu();
+	if (cache)
+		look_at_cache((u64)cache, context->meta->seq);
+	return 0;
+}
+
+struct list_walk {
+	u64 at;
+};
+
+static long list_step(u64 step, struct list_walk *walk)
+{
+	struct kmem_cache *none = 0;
+	struct list_head *link = (void *)walk->at;
+	u64 next = 0, back = 0;
+
+	if (!walk->at || walk->at == slab_caches)
+		return 1;
+	look_at_cache(walk->at - OFFSET(none->list), 0);
+	if (READ(&next, link->next))
+		return 1;
+	/* A cache that is taken off the list meanwhile leads nowhere. */
+	struct list_head *after = (void *)next;
+	if (READ(&back, after->prev) || back != walk->at)
+		return 1;
+	walk->at = next;
+	return 0;
+}
+
+SEC("iter/bpf_map")
+int list(struct bpf_iter__bpf_map *context)
+{
+	struct list_walk walk = {};
+	struct list_head *head = (void *)slab_caches;
+
+	if (context->meta->seq_num != 0 || !slab_caches)
+		return 0;
+	learn_percpu();
+	if (READ(&walk.at, head->next))
+		return 0;
+	bpf_loop(1 << 16, list_step, &walk, 0);
+	return 0;
+}
+
+/* Loaded, and never attached, to find out whether the kernel takes its kind. */
+SEC("fentry/kmem_cache_free")
+int fentry_probe(void *context)
+{
+	return 0;
+}

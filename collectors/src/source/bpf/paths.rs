@@ -1,0 +1,511 @@
+//! Allocations and frees of every cache since the programs were attached, by
+//! path: collectors/bpf/paths.bpf.c.
+//!
+//! [`WithPaths`] adds them to the snapshots of another source as the counters
+//! that a kernel with CONFIG_SLUB_STATS has; what counts them there is left as
+//! it is. How many allocations and frees there were is measured. Which path
+//! they took, and how many slabs came and went, is inferred, and marked. What
+//! passed unseen is told with every snapshot.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::time::{Duration, Instant};
+
+use aya::Ebpf;
+use aya::maps::{Array, PerCpuArray};
+use aya::programs::RawTracePoint;
+use aya::programs::raw_trace_point::RawTracePointLink;
+
+use super::address::PageKey;
+use super::object::{Machine, PATHS, iterate, named, refused};
+use super::preflight::Refusal;
+use super::record::Seen;
+use super::slots::{Slot, Slots};
+use super::snapshot::Snapshots;
+use crate::error::Error;
+use crate::model::{
+    Cache, Counter, CounterId, Counters, Era, Quantity, Snapshot, Warning, WarningCode, Warnings,
+};
+use crate::source::{Demand, Source};
+
+/// Tracepoints, in the order of the words that their programs count in.
+const EVENTS: [&str; 4] = ["kmem_cache_alloc", "kmalloc", "kmem_cache_free", "kfree"];
+const PAGES: &str = "mm_page_free";
+const OBSERVE: &str = "observe";
+
+/// Words of a cache's counts; see `enum count_word` of slots.h.
+const WORDS: usize = 16;
+const SLOW: usize = 4;
+const GONE: usize = 8;
+/// See `enum here_word`.
+const HERE_WORDS: usize = 5;
+const ELSEWHERE: usize = 1;
+
+/// A cache that is counted.
+#[derive(Debug)]
+struct Known {
+    name: Box<str>,
+    /// Where its counts are.
+    index: u32,
+    /// Slabs that it had when counting began.
+    slabs: Option<u64>,
+    /// It has sheaves.
+    sheaves: bool,
+}
+
+/// The attached programs.
+pub struct Paths {
+    ebpf: Ebpf,
+    links: Vec<RawTracePointLink>,
+    snapshots: Snapshots,
+    slots: Slots,
+    /// By address.
+    known: BTreeMap<u64, Known>,
+    /// Caches that found no place.
+    unplaced: usize,
+    /// Caches of kmalloc are counted.
+    kmalloc: bool,
+    since: Instant,
+}
+
+impl std::fmt::Debug for Paths {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Paths")
+            .field("caches", &self.known.len())
+            .field("kmalloc", &self.kmalloc)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Paths {
+    /// Begins to count, or says why that cannot be.
+    pub fn open() -> Result<Self, Refusal> {
+        let mut snapshots = Snapshots::open()?;
+        let seen = look(&mut snapshots)?;
+        let machine = Machine::look()?;
+        let slots = Slots::for_caches(seen.len());
+        let key = PageKey::learn(&seen, machine.page_size);
+        let ebpf = load(&machine, &slots, key)?;
+        let mut paths = Self {
+            ebpf,
+            links: Vec::new(),
+            snapshots,
+            slots,
+            known: BTreeMap::new(),
+            unplaced: 0,
+            kmalloc: key.is_some(),
+            since: Instant::now(),
+        };
+        paths.add(&seen)?;
+        observe(&machine, &mut paths.ebpf)?;
+        for event in EVENTS.iter().chain([&PAGES]) {
+            let link = attach(&mut paths.ebpf, event)?;
+            paths.links.push(link);
+        }
+        paths.since = Instant::now();
+        Ok(paths)
+    }
+
+    /// Caches that came meanwhile are counted from now on.
+    fn add(&mut self, seen: &[Seen]) -> Result<(), Refusal> {
+        let mut fresh: Vec<(u32, Slot)> = Vec::new();
+        for cache in seen {
+            if self.known.contains_key(&cache.address) {
+                continue;
+            }
+            let Some((at, slot)) = self.slots.add(cache.address) else {
+                self.unplaced += 1;
+                continue;
+            };
+            let known = Known {
+                name: cache.cache.name.clone(),
+                index: u32::try_from(slot[0]).unwrap_or(u32::MAX),
+                slabs: slabs(&cache.cache),
+                sheaves: has_sheaves(&cache.cache),
+            };
+            self.known.insert(cache.address, known);
+            fresh.push((at, slot));
+        }
+        let failed = |error| refused("the table of caches", &error);
+        let map = self.ebpf.map_mut("slots").ok_or_else(no_map)?;
+        let mut slots: Array<_, Slot> = Array::try_from(map).map_err(failed)?;
+        for (at, slot) in fresh {
+            slots.set(at, slot, 0).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the counters to a snapshot.
+    fn fill(&mut self, snapshot: &mut Snapshot) -> Result<(), Refusal> {
+        let seen = look(&mut self.snapshots)?;
+        self.unplaced = 0;
+        self.add(&seen)?;
+        let by_name = unique(&seen);
+        let slabs_now: BTreeMap<u64, Option<u64>> =
+            seen.iter().map(|s| (s.address, slabs(&s.cache))).collect();
+        let failed = |error| refused("the counts", &error);
+        let map = self.ebpf.map("counts").ok_or_else(no_map)?;
+        let counts: PerCpuArray<_, [u64; WORDS]> = PerCpuArray::try_from(map).map_err(failed)?;
+        let era = snapshot.system.era;
+        let mut own = false;
+        for cache in &mut snapshot.caches {
+            if cache.counters.is_some() {
+                own = true;
+                continue;
+            }
+            let Some(address) = cache.names().find_map(|name| by_name.get(name)) else {
+                continue;
+            };
+            // Another cache that was made where one was is not counted.
+            let Some(known) = self.known.get(address) else {
+                continue;
+            };
+            if !cache.names().any(|name| *name == *known.name) {
+                continue;
+            }
+            let words = counts.get(&known.index, 0).map_err(failed)?;
+            let mut sum = [0u64; WORDS];
+            for cpu in words.iter() {
+                for (total, word) in sum.iter_mut().zip(cpu) {
+                    *total = total.wrapping_add(*word);
+                }
+            }
+            let grown = slabs_now.get(address).copied().flatten();
+            cache.counters = Some(Box::new(counters(&sum, known, grown, era)));
+            cache.counters_inferred = true;
+        }
+        if own {
+            let text =
+                "paths: this kernel counts them itself (CONFIG_SLUB_STATS), those of slabctl too";
+            snapshot
+                .warnings
+                .push(Warning::new(WarningCode::Note, text));
+            return Ok(());
+        }
+        let missed = self.missed()?;
+        say(
+            &missed,
+            (self.since.elapsed(), self.kmalloc, self.unplaced),
+            &mut snapshot.warnings,
+        );
+        Ok(())
+    }
+
+    /// Events that passed uncounted, since the programs were attached.
+    fn missed(&mut self) -> Result<Missed, Refusal> {
+        let mut missed = Missed::default();
+        for event in EVENTS {
+            let program = named::<RawTracePoint>(&mut self.ebpf, &program(event))?;
+            let fd = program.fd().map_err(|error| refused(event, &error))?;
+            let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_fd().as_raw_fd()))
+                .unwrap_or_default();
+            missed.interrupted += recursion(&text).unwrap_or(0);
+        }
+        let failed = |error| refused("the counts", &error);
+        let map = self.ebpf.map("here").ok_or_else(no_map)?;
+        let here: PerCpuArray<_, [u64; HERE_WORDS]> = PerCpuArray::try_from(map).map_err(failed)?;
+        for cpu in here.get(&0, 0).map_err(failed)?.iter() {
+            // Those of kmalloc and kfree are large ones of no cache.
+            missed.elsewhere += cpu[ELSEWHERE] + cpu[ELSEWHERE + 2];
+        }
+        Ok(missed)
+    }
+}
+
+/// A source whose snapshots have counters of paths too.
+#[derive(Debug)]
+pub struct WithPaths<S> {
+    source: S,
+    paths: Paths,
+}
+
+impl<S: Source> WithPaths<S> {
+    /// Counts from now on what the running kernel does, beside what `source`
+    /// reads of it; or says why that cannot be. What the calling thread does is
+    /// left out, so it should be the one that samples.
+    pub fn new(source: S) -> Result<Self, Refusal> {
+        Ok(Self {
+            source,
+            paths: Paths::open()?,
+        })
+    }
+}
+
+impl<S: Source> Source for WithPaths<S> {
+    fn describe(&self) -> String {
+        self.source.describe()
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    fn sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
+        let mut snapshot = self.source.sample(demand)?;
+        if (demand.counters || demand.focus.is_some())
+            && let Err(refusal) = self.paths.fill(&mut snapshot)
+        {
+            let warning = format!("paths are not counted: {refusal}");
+            snapshot
+                .warnings
+                .push(Warning::new(WarningCode::NotInSource, warning));
+        }
+        Ok(snapshot)
+    }
+}
+
+impl Source for Box<dyn Source> {
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+
+    fn is_live(&self) -> bool {
+        (**self).is_live()
+    }
+
+    fn sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
+        (**self).sample(demand)
+    }
+
+    fn last_sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
+        (**self).last_sample(demand)
+    }
+}
+
+fn load(machine: &Machine, slots: &Slots, key: Option<PageKey>) -> Result<Ebpf, Refusal> {
+    let mask = slots.count() - 1;
+    let words = PageKey::words(key);
+    let shift = machine.page_size.trailing_zeros();
+    machine.load(PATHS, |loader| {
+        loader
+            .override_global("slot_mask", &mask, true)
+            .override_global("page_key", &words[0], true)
+            .override_global("page_descriptor", &words[1], true)
+            .override_global("page_shift", &shift, true)
+            .map_max_entries("slots", slots.count())
+            .map_max_entries("counts", slots.room());
+    })
+}
+
+/// Tells the programs who reads them: what this thread does is not counted.
+fn observe(machine: &Machine, ebpf: &mut Ebpf) -> Result<(), Refusal> {
+    machine.load_iterator(ebpf, OBSERVE, "bpf_map")?;
+    let mut pass = iterate(ebpf, OBSERVE)?;
+    pass.read_to_end(&mut Vec::new())
+        .map_err(|error| refused("the iterator", &error))?;
+    Ok(())
+}
+
+pub(super) fn program(event: &str) -> String {
+    format!("on_{event}")
+}
+
+/// Loads the program of a tracepoint and runs it until the link is dropped.
+pub(super) fn attach(ebpf: &mut Ebpf, event: &str) -> Result<RawTracePointLink, Refusal> {
+    let failed = |error| refused(&format!("the tracepoint {event}"), &error);
+    let program = named::<RawTracePoint>(ebpf, &program(event))?;
+    program.load().map_err(failed)?;
+    let link = program.attach(event).map_err(failed)?;
+    program.take_link(link).map_err(failed)
+}
+
+pub(super) fn no_map() -> Refusal {
+    Refusal::Refused {
+        what: "a map of the programs".to_owned(),
+        why: "it is not in the object".to_owned(),
+    }
+}
+
+/// The caches as they are now, without their lists.
+pub(super) fn look(snapshots: &mut Snapshots) -> Result<Vec<Seen>, Refusal> {
+    let mut demand = Demand::names();
+    demand.walk_limit = 1;
+    snapshots.seen(&demand, &mut Warnings::default())
+}
+
+/// Addresses by name; a name of two caches is none.
+fn unique(seen: &[Seen]) -> BTreeMap<&str, u64> {
+    let mut names: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut twice = Vec::new();
+    for cache in seen {
+        if names.insert(&cache.cache.name, cache.address).is_some() {
+            twice.push(&*cache.cache.name);
+        }
+    }
+    for name in twice {
+        names.remove(name);
+    }
+    names
+}
+
+fn slabs(cache: &Cache) -> Option<u64> {
+    Some(cache.get(Quantity::Slabs)?.value)
+}
+
+fn has_sheaves(cache: &Cache) -> bool {
+    let capacity = cache.get(Quantity::SheafCapacity);
+    capacity.is_some_and(|capacity| capacity.value > 0)
+}
+
+/// The words of all processors as the kernel's own counters.
+fn counters(words: &[u64; WORDS], known: &Known, slabs: Option<u64>, era: Era) -> Counters {
+    let sides = |from: usize| {
+        let all = words[from].wrapping_add(words[from + 1]);
+        let slow = words[SLOW + from].wrapping_add(words[SLOW + from + 1]);
+        (all.saturating_sub(slow), slow.min(all))
+    };
+    let ((alloc_fast, alloc_slow), (free_fast, free_slow)) = (sides(0), sides(2));
+    let mut list = Vec::new();
+    let mut count = |id, total| {
+        list.push(Counter {
+            id,
+            total,
+            // One reading of all of them has no 32-bit counters that wrap.
+            cpus: Vec::new(),
+        });
+    };
+    // From 7.0 on the sheaf is what the fast paths' counters count.
+    let apart = known.sheaves && era != Era::Sheaves;
+    let main = |fast: u64| if apart { 0 } else { fast };
+    count(CounterId::AllocFastpath, main(alloc_fast));
+    count(CounterId::AllocSlowpath, alloc_slow);
+    count(CounterId::FreeFastpath, main(free_fast));
+    count(CounterId::FreeSlowpath, free_slow);
+    let gone = words[GONE];
+    if let (Some(before), Some(now)) = (known.slabs, slabs) {
+        let made = now.saturating_add(gone).saturating_sub(before);
+        count(CounterId::AllocSlab, made);
+    }
+    count(CounterId::FreeSlab, gone);
+    if apart {
+        count(CounterId::AllocCpuSheaf, alloc_fast);
+        count(CounterId::FreeCpuSheaf, free_fast);
+    }
+    list.sort_by_key(|counter| counter.id);
+    Counters(list)
+}
+
+/// What was not counted.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Missed {
+    /// Events that interrupted the same program.
+    interrupted: u64,
+    /// Events of caches that have no slot.
+    elsewhere: u64,
+}
+
+fn recursion(fdinfo: &str) -> Option<u64> {
+    let line = fdinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("recursion_misses:"))?;
+    line.trim().parse().ok()
+}
+
+fn say(missed: &Missed, how: (Duration, bool, usize), warnings: &mut Warnings) {
+    let (elapsed, kmalloc, unplaced) = how;
+    let mut tell = |code, text| warnings.push(Warning::new(code, text));
+    tell(
+        WarningCode::Note,
+        format!(
+            "paths by BPF since {:.2} s: allocations and frees are counted, fast and slow are inferred; \
+             those of slabctl itself are left out, frees in bulk and by kfree_rcu are not seen; {} events missed in interrupts, {} of unknown caches",
+            elapsed.as_secs_f64(),
+            missed.interrupted,
+            missed.elsewhere
+        ),
+    );
+    if !kmalloc {
+        tell(
+            WarningCode::Incomplete,
+            "paths: where pages are described was not found out, so kmalloc and kfree are not counted"
+                .to_owned(),
+        );
+    }
+    if unplaced > 0 {
+        tell(
+            WarningCode::Incomplete,
+            format!("paths: {unplaced} caches found no place and are not counted"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(sheaves: bool) -> Known {
+        Known {
+            name: "filp".into(),
+            index: 0,
+            slabs: Some(10),
+            sheaves,
+        }
+    }
+
+    fn words() -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        words[..9].copy_from_slice(&[70, 30, 50, 10, 7, 3, 5, 1, 4]);
+        words
+    }
+
+    #[test]
+    fn words_of_programs_are_the_kernels_counters() {
+        let list = counters(&words(), &known(false), Some(12), Era::CpuSlabs);
+        let of = |id| list.total(id);
+        assert_eq!(of(CounterId::AllocFastpath), Some(90));
+        assert_eq!(of(CounterId::AllocSlowpath), Some(10));
+        assert_eq!(of(CounterId::FreeFastpath), Some(54));
+        assert_eq!(of(CounterId::FreeSlowpath), Some(6));
+        assert_eq!(of(CounterId::FreeSlab), Some(4));
+        // Two more than there were, and four came that are gone.
+        assert_eq!(of(CounterId::AllocSlab), Some(6));
+        assert_eq!(of(CounterId::AllocCpuSheaf), None);
+    }
+
+    #[test]
+    fn sheaves_count_apart_where_the_kernel_has_cpu_slabs_too() {
+        let mixed = counters(&words(), &known(true), None, Era::Mixed);
+        assert_eq!(mixed.total(CounterId::AllocCpuSheaf), Some(90));
+        assert_eq!(mixed.total(CounterId::AllocFastpath), Some(0));
+        assert_eq!(mixed.total(CounterId::AllocSlab), None, "not known");
+        let later = counters(&words(), &known(true), None, Era::Sheaves);
+        assert_eq!(later.total(CounterId::AllocFastpath), Some(90));
+        assert_eq!(later.total(CounterId::AllocCpuSheaf), None);
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_header() {
+        let header = include_str!("../../../bpf/slots.h");
+        let enumerators = |name: &str| -> Vec<String> {
+            let (_, rest) = header.split_once(&format!("enum {name} {{")).unwrap();
+            let (body, _) = rest.split_once("};").unwrap();
+            let lines = body
+                .lines()
+                .filter_map(|line| line.trim().split(',').next());
+            lines.filter(|l| !l.is_empty()).map(str::to_owned).collect()
+        };
+        let counts = enumerators("count_word");
+        assert_eq!(
+            counts[..4].join(" "),
+            "COUNT_ALLOC COUNT_KMALLOC COUNT_FREE COUNT_KFREE"
+        );
+        assert_eq!(
+            (&*counts[SLOW], counts[5].contains("COUNT_SLOW + 4")),
+            ("COUNT_SLOW", true)
+        );
+        assert!(counts[5].starts_with("COUNT_GONE") && SLOW + 4 == GONE);
+        assert_eq!(counts.last().unwrap(), &format!("COUNT_WORDS = {WORDS}"));
+        let here = enumerators("here_word");
+        assert_eq!(here[ELSEWHERE], "HERE_ELSEWHERE");
+        assert_eq!(here[2], "HERE_WORDS = HERE_ELSEWHERE + 4");
+    }
+
+    #[test]
+    fn what_the_kernel_missed_is_read_from_its_own_figure() {
+        let text = "pos:\t0\nprog_type:\t17\nrecursion_misses:\t42\nverified_insns:\t9\n";
+        assert_eq!(recursion(text), Some(42));
+        assert_eq!(recursion("prog_type:\t17\n"), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! `--paths` and `sites --live` as users run them, on the running kernel.
+//!
+//! They need root and a kernel that takes BPF programs; elsewhere each test
+//! holds the refusal to one line that says why.
+#![allow(clippy::unwrap_used, reason = "tests, helpers included")]
+
+mod support;
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{run, skip};
+
+/// Whether the command was refused for want of BPF, which it says in one line.
+fn is_refused(run: &support::Run, option: &str) -> bool {
+    if !matches!(run.code, Some(69 | 77)) {
+        return false;
+    }
+    let lines: Vec<&str> = run
+        .stderr
+        .lines()
+        .filter(|l| !l.starts_with("hint"))
+        .collect();
+    if run.stderr.contains("needs BPF") {
+        assert_eq!(lines.len(), 1, "{}", run.stderr);
+        assert!(lines[0].contains(option), "{}", run.stderr);
+    }
+    skip(&format!("no BPF here: {}", run.stderr.trim()));
+    true
+}
+
+/// The shell opens a file so many times, without another process.
+const OPENS: &str = "for i in $(seq 3000); do : </dev/null; done";
+
+#[test]
+fn stat_counts_what_a_command_allocates_by_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("stat.json");
+    let path = file.to_str().unwrap();
+    let run = run(&[
+        "stat", "--paths", "--json", "-w", path, "--", "bash", "-c", OPENS,
+    ]);
+    if is_refused(&run, "--paths") {
+        return;
+    }
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let stat: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let caches = stat["caches"].as_array().unwrap();
+    let counted = caches.iter().find(|cache| cache["name"] == "filp").unwrap();
+    let steps = |name: &str| counted["counters"][name]["delta"].as_u64().unwrap_or(0);
+    let allocs = steps("alloc_fastpath") + steps("alloc_cpu_sheaf") + steps("alloc_slowpath");
+    assert!(allocs >= 3000, "{allocs} of 3000 opens: {counted}");
+    let said = stat["warnings"].to_string();
+    assert!(
+        said.contains("inferred") && said.contains("missed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn report_shows_the_activity_of_an_interval() {
+    let run = run(&[
+        "report",
+        "--activity",
+        "--paths",
+        "--interval",
+        "300ms",
+        "filp",
+        "--csv",
+    ]);
+    if is_refused(&run, "--paths") {
+        return;
+    }
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let mut lines = run.stdout.lines();
+    let heads: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let row: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let place = heads.iter().position(|head| *head == "allocs").unwrap();
+    assert!(row[place].parse::<u64>().is_ok(), "{heads:?} {row:?}");
+    assert!(run.stderr.contains("paths by BPF since"), "{}", run.stderr);
+}
+
+#[test]
+fn sites_finds_who_keeps_files_open_without_a_reboot() {
+    let looks = std::thread::spawn(|| {
+        run(&[
+            "sites", "filp", "--live", "--for", "3s", "--by", "stack", "--json",
+        ])
+    });
+    // One file after the other, whenever the programs begin to see it.
+    let mut held = Vec::new();
+    while !looks.is_finished() && held.len() < 800 {
+        held.push(fs::File::open("/dev/null").unwrap());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let run = looks.join().unwrap();
+    if is_refused(&run, "--live") {
+        return;
+    }
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(document["sampled"], 1);
+    let sites = document["caches"][0]["sites"].as_array().unwrap();
+    let through_open = |site: &&Value| {
+        let stack = site["stack"].to_string();
+        stack.contains("do_sys_open") && stack.contains("alloc_empty_file")
+    };
+    let counts = sites.iter().filter(through_open);
+    let open: u64 = counts.map(|site| site["count"].as_u64().unwrap()).sum();
+    assert!(open >= 100, "{open} of {}: {sites:#?}", held.len());
+}
+
+#[test]
+fn what_is_no_running_kernel_has_no_paths_and_no_live_sites() {
+    for (args, said) in [
+        (&["report", "--demo", "--paths"][..], "--paths counts"),
+        (
+            &["top", "--demo", "--linear", "--count", "1", "--paths"],
+            "--paths counts",
+        ),
+        (&["sites", "filp", "--live", "--demo"], "--live"),
+        (&["sites", "--live"], "CACHE"),
+        (&["sites", "filp", "--for", "3s"], "--live"),
+        (&["report", "--interval", "3s"], "--paths"),
+    ] {
+        let run = run(args);
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(said), "{args:?}: {}", run.stderr);
+    }
+}
