@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// Open files of a process that are looked at.
 const MOST_FILES: usize = 64 << 10;
+/// Segments among them that are looked at: one's own, and those of forefathers.
+const MOST_SEGMENTS: usize = 64;
 /// Copies to make of a segment until two in a row agree.
 const COPIES: usize = 8;
 
@@ -35,6 +37,7 @@ pub fn of_process(pid: u32) -> io::Result<Option<Found>> {
 fn opened(pid: u32) -> io::Result<Option<Found>> {
     let dir = PathBuf::from(format!("/proc/{pid}/fd"));
     let mut newest = None;
+    let mut left = MOST_SEGMENTS;
     for entry in fs::read_dir(&dir)?.take(MOST_FILES) {
         let Ok(entry) = entry else {
             continue;
@@ -46,13 +49,18 @@ fn opened(pid: u32) -> io::Result<Option<Found>> {
         if !is_segment(&link) {
             continue;
         }
+        left -= 1;
         let file = open(&path)?;
         // A child that has its parent's open, too, has its own at another number.
-        let ours = read(&file).is_ok_and(|of| of.identity.pid == u64::from(pid));
+        let ours = copy(&file).and_then(|bytes| Segment::parse(&bytes));
+        let ours = ours.is_ok_and(|of| of.identity.pid == u64::from(pid));
         if ours {
             return Ok(Some(Found { path, file }));
         }
         newest = Some(Found { path, file });
+        if left == 0 {
+            break;
+        }
     }
     Ok(newest)
 }
