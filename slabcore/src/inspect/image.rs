@@ -121,7 +121,10 @@ pub(super) fn engines<'b>(
     memory.get(shape.root_engines, &mut word)?;
     let mut at = u64_at(&word, 0);
     memory.get(shape.root_slots_used, word.get_mut(..4).unwrap_or_default())?;
-    let slots = u32_at(&word, 0).min(shape.max_slots);
+    let slots = u32_at(&word, 0);
+    if slots > shape.max_slots {
+        return Err(Refusal::Structure("number of slots"));
+    }
     let mut list = Vec::new();
     let mut bytes = vec![0; shape.engine.sizeof];
     while at != 0 {
@@ -233,7 +236,10 @@ fn caches(
     held: &mut Held<'_>,
 ) -> Result<Vec<CacheImage>, Refusal> {
     let table = u64_at(engine, shape.engine.table);
-    let used = u32_at(engine, shape.engine.nr_caches).min(shape.max_caches);
+    let used = u32_at(engine, shape.engine.nr_caches);
+    if used > shape.max_caches {
+        return Err(Refusal::Structure("number of caches"));
+    }
     let present = |id: &u32| u32_at(engine, shape.engine.present + *id as usize * 4) != 0;
     let ids: Vec<u32> = (0..used).filter(present).collect();
     let each = cache_bytes(shape, nodes);

@@ -109,7 +109,7 @@ impl<M: Memory> Inspector<M> {
 impl<M: Memory> Inspector<M> {
     /// Shows all caches to a visitor, as `Engine::dump` does, with the number of the engine
     /// from 0; the oldest engine first. Where a look comes to its limit, what was seen until
-    /// then was shown, and the answer says so.
+    /// then was shown, and the answer says so; if that is nothing, it is refused.
     pub fn dump(
         &self,
         options: DumpOptions,
@@ -119,8 +119,12 @@ impl<M: Memory> Inspector<M> {
         let memory: &Bounded<'_> = &self.memory;
         let (images, _held) = image::engines(memory, &self.shape)?;
         let mut whole = Reach::Whole;
+        let mut shown = false;
         for (of, number) in images.iter().zip(0..) {
-            let visit = &mut |seen: Visit<'_>| visit(number, seen);
+            let visit = &mut |seen: Visit<'_>| {
+                shown = true;
+                visit(number, seen)
+            };
             match dump::engine(memory, &self.shape, &self.stats, of, options, visit) {
                 Ok((next, reach)) => {
                     if reach == Reach::Cut {
@@ -130,7 +134,7 @@ impl<M: Memory> Inspector<M> {
                         break;
                     }
                 }
-                Err(Refusal::TooMuch) => whole = Reach::Cut,
+                Err(Refusal::TooMuch) if shown => whole = Reach::Cut,
                 Err(other) => return Err(other),
             }
         }

@@ -19,6 +19,9 @@ use slabcore::{CacheBuilder, Engine, EngineConfig};
 /// Names the variable.
 pub const KIND: &str = "SLABCTL_TEST_HOSTILE";
 
+/// Names the variable with the file of a segment, for a process that has only that.
+pub const SEGMENT: &str = "SLABCTL_TEST_SEGMENT";
+
 /// A name that would command a terminal.
 pub const NAME: &str = "ev\x1b]0;title\x07il\u{9b}31m";
 
@@ -87,11 +90,8 @@ fn slabs(own: &Own, pages: u32) {
     let each = own.at("desc.sizeof") as usize;
     let mut descs = vec![0u8; (pages as usize + 1) * each];
     let mut map = vec![0u8; (pages as usize + 1) * 4];
-    let run = (own.at("run.slab") as u32).to_ne_bytes();
-    // State and order are parts of one number, which a true descriptor shows.
-    let true_run =
-        own.get(own.get(own.range() + own.at("range.descs")) + each as u64 + own.at("desc.run"));
-    let _ = run;
+    // The order beside the state is 0.
+    let run = own.at("run.slab") as u32;
     let word = 1u64 << own.at("word.inuse") | 2u64 << own.at("word.objects");
     for page in 1..=pages {
         let at = page as usize * each;
@@ -100,7 +100,7 @@ fn slabs(own: &Own, pages: u32) {
             descs[at..at + bytes.len()].copy_from_slice(bytes);
         };
         put("desc.word", &word.to_ne_bytes());
-        put("desc.run", &(true_run as u32).to_ne_bytes());
+        put("desc.run", &run.to_ne_bytes());
         put("desc.cache", &1u32.to_ne_bytes());
         put("desc.next", &page.to_ne_bytes());
         put("desc.on_node", &1u32.to_ne_bytes());
@@ -137,16 +137,33 @@ fn churn(own: &Own) -> ! {
     }
 }
 
-/// Shortens and lengthens the segment without end.
-fn flicker(own: &Own) -> ! {
-    let mut bytes = vec![0; format::BYTES];
-    own.segment.read_exact_at(&mut bytes, 0).unwrap();
-    loop {
-        own.segment.set_len(4096).unwrap();
-        own.segment.set_len(2 * format::BYTES as u64).unwrap();
-        own.segment.set_len(format::BYTES as u64).unwrap();
-        own.segment.write_all_at(&bytes, 0).unwrap();
+/// A segment without an engine: the bytes of a file, of another length than they say, or of one
+/// that changes without end.
+fn segment_only(kind: &str, path: &str) {
+    let bytes = std::fs::read(path).unwrap();
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let file: File = rustix::fs::memfd_create(format::NAME, flags)
+        .unwrap()
+        .into();
+    let len = bytes.len() as u64;
+    file.write_all_at(&bytes, 0).unwrap();
+    match kind {
+        "noise" => file.write_all_at(&[0xee; 4096], 128).unwrap(),
+        "cut" => file.set_len(5000).unwrap(),
+        "huge" => file.set_len(1 << 40).unwrap(),
+        "grown" => file.set_len(len + 1).unwrap(),
+        "flicker" => drop(std::thread::spawn(move || {
+            loop {
+                for len in [4096, 2 * len, 0, len] {
+                    file.set_len(len).unwrap();
+                }
+                file.write_all_at(&bytes, 0).unwrap();
+            }
+        })),
+        _ => panic!("{kind}"),
     }
+    println!("ready");
+    let _ = std::io::stdin().read(&mut [0]);
 }
 
 fn lie(own: &Own, kind: &str) {
@@ -199,9 +216,6 @@ fn lie(own: &Own, kind: &str) {
             own.put_u32(own.range() + own.at("range.count"), u32::MAX / 128);
             own.put_u32(own.range() + own.at("range.frontier"), u32::MAX / 128);
         }
-        "noise" => own.segment.write_all_at(&[0xee; 4096], 128).unwrap(),
-        "cut" => own.segment.set_len(5000).unwrap(),
-        "grown" => own.segment.set_len(format::BYTES as u64 + 1).unwrap(),
         "user" => {
             let at = format::IDENTITY.at + format::identity::UID;
             own.segment.write_all_at(&[0; 8], at as u64).unwrap();
@@ -215,6 +229,9 @@ pub fn main() {
     let Ok(kind) = std::env::var(KIND) else {
         return;
     };
+    if let Ok(path) = std::env::var(SEGMENT) {
+        return segment_only(&kind, &path);
+    }
     let engine = Engine::new(EngineConfig::new()).unwrap();
     let layout = Layout::from_size_align(64, 8).unwrap();
     for (name, flags) in [("plain", ""), (NAME, ""), ("debug", "FZPU")] {
@@ -241,7 +258,6 @@ pub fn main() {
     std::fs::write("/proc/self/comm", "a\x1b[2Jb").unwrap();
     match &*kind {
         "churn" => drop(std::thread::spawn(move || churn(&own))),
-        "flicker" => drop(std::thread::spawn(move || flicker(&own))),
         kind => lie(&own, kind),
     }
     println!("ready");
@@ -258,6 +274,21 @@ impl Hostile {
     /// Starts this program again: its test named `target` is the target.
     pub fn start(kind: &str) -> Self {
         Self::by(Command::new(std::env::current_exe().unwrap()), kind)
+    }
+
+    /// With a segment only, of these bytes.
+    pub fn segment(kind: &str, file: &std::path::Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.env(SEGMENT, file);
+        Self::by(command, kind)
+    }
+
+    /// The segment of this process, in a file.
+    pub fn copy(&self) -> tempfile::NamedTempFile {
+        let found = inspect::of_process(self.0.id()).unwrap().unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::copy(found.path, file.path()).unwrap();
+        file
     }
 
     /// By a command that gets the program's arguments.
