@@ -93,7 +93,7 @@ static TRUE: LazyLock<(Segment, Places)> = LazyLock::new(|| {
         (descs, 40 * number("desc.sizeof") / 8),
         (word(range + number("range.map")), 20),
     ];
-    for id in 0..Policy::ALL.len() as u64 + 1 {
+    for id in 0..=Policy::ALL.len() as u64 {
         let cache = table + id * number("cache.sizeof");
         places.push((cache, number("cache.sizeof") / 8));
         places.push((
