@@ -18,7 +18,7 @@ data=$here/../collectors/tests/data
 jobs=${JOBS:-1} runs=${RUNS:-}
 
 targets_all="slabinfo slabtop slabinfo_tool crash_kmem oom_table alias_listing traces
-sections sysfs meminfo filter archive text scaled diff order kernel_log segment process"
+sections sysfs meminfo filter archive text scaled diff order kernel_log segment process image"
 
 seconds=60
 if [[ ${1:-} =~ ^[0-9]+$ ]]; then
@@ -60,9 +60,22 @@ seeds() {
     printf 'slabcore\1\0\0\0\200\0\0\0\0\0\20\0\0\0\0\0\4\3\2\1\7\0\0\0' >"$out/segment/1"
     head -c 4096 "$here/Cargo.lock" >"$out/process/1"
     head -c 600 /dev/zero >"$out/process/2"
+    process_seeds "$out"
     small_seeds "$out"
     tree_seeds "$out"
     diff_seeds "$out"
+}
+
+# A true segment, which the built program writes, and words for changes of a true process.
+process_seeds() {
+    local out=$1 n
+    FUZZ_TARGET=segment_seed FUZZ_TEMPLATE=$out/true "$binary" -runs=1 2>/dev/null
+    head -c 131072 "$out/true" >"$out/segment/2"
+    rm "$out/true"
+    for n in 1 2 3 4 5 6 7 8; do
+        # shellcheck disable=SC2059
+        printf "\\$(printf %03o "$n")\\0\\$(printf %03o "$((n * 5))")\\0\\377\\377\\377\\377\\0\\0\\0\\0"
+    done >"$out/image/1"
 }
 
 small_seeds() {

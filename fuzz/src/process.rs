@@ -1,16 +1,17 @@
 //! Segments and memory of processes that lie.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use slabcore::dump::{DumpOptions, Next};
-use slabcore::inspect::{self, Inspector, Memory, Part};
+use slabcore::inspect::{self, Inspector, Memory, Part, Process};
 use slabcore::segment::Segment;
 use slabcore::{CacheBuilder, Engine, EngineConfig};
 
 use crate::memory;
 
 /// Bytes that a look at anything may hold: copies of a megabyte, and lists of what an engine has.
-const HELD: usize = 200 << 20;
+const HELD: usize = 64 << 20;
 
 /// Runs it within that.
 fn bounded(run: impl FnOnce()) {
@@ -46,13 +47,128 @@ fn template() -> &'static [u8] {
     })
 }
 
-/// The input as the segment itself.
+/// Writes the true segment to the file that `FUZZ_TEMPLATE` names: a seed of the others.
+pub fn seed(_: &[u8]) {
+    if let Some(path) = std::env::var_os("FUZZ_TEMPLATE") {
+        assert!(std::fs::write(path, template()).is_ok());
+    }
+}
+
+/// The input as the segment itself, and as the beginning of one that is true behind it.
 pub fn segment(input: &[u8]) {
-    bounded(|| {
-        if let Ok(segment) = Segment::parse(input) {
-            assert_eq!(Ok(&segment), Segment::parse_twice(input, input).as_ref());
-            let _ = inspect::published(&segment);
+    let mut whole = template().to_vec();
+    let begin = input.len().min(whole.len());
+    whole[..begin].copy_from_slice(&input[..begin]);
+    for bytes in [input, &whole] {
+        bounded(|| {
+            let Ok(segment) = Segment::parse(bytes) else {
+                return;
+            };
+            assert_eq!(Ok(&segment), Segment::parse_twice(bytes, bytes).as_ref());
+            named(&segment);
+        });
+    }
+}
+
+/// Every figure by its name.
+fn named(segment: &Segment) {
+    for cache in &segment.published.caches {
+        let _ = segment.of_cache(cache, "objects");
+        assert!(segment.counters(cache).count() <= cache.values.len());
+    }
+    for engine in &segment.published.engines {
+        let _ = segment.of_engine(engine, "used");
+    }
+}
+
+/// This process's own memory, with words of its structures changed.
+#[derive(Debug)]
+struct Changed {
+    process: Process,
+    words: BTreeMap<u64, u64>,
+}
+
+impl Memory for Changed {
+    fn read(&self, parts: &mut [Part<'_>]) {
+        self.process.read(parts);
+        for part in parts {
+            let end = part.at.saturating_add(part.into.len() as u64);
+            for (at, word) in self.words.range(part.at.saturating_sub(7)..end) {
+                for (byte, at) in word.to_ne_bytes().into_iter().zip(*at..) {
+                    let place = at.checked_sub(part.at).map(|n| n as usize);
+                    if let Some(to) = place.and_then(|n| part.into.get_mut(n)) {
+                        *to = byte;
+                    }
+                }
+            }
         }
+    }
+
+    fn is_live(&self) -> bool {
+        false
+    }
+}
+
+/// Where structures of this process begin: its engine, its pages, its caches and their slabs.
+fn places(segment: &Segment) -> Vec<u64> {
+    let Ok(memory) = Process::open(std::process::id()) else {
+        panic!("one's own memory");
+    };
+    let number = |name: &str| segment.number(name).unwrap_or_default();
+    let word = |at: u64| {
+        let mut bytes = [0; 8];
+        let _ = memory.get(at, &mut bytes);
+        u64::from_ne_bytes(bytes)
+    };
+    let engine = word(number("root.engines"));
+    let range = engine + number("engine.pages") + number("pages.range");
+    let table = word(engine + number("engine.table"));
+    let mut places = vec![number("root.slots_used"), engine, range];
+    places.extend(["range.descs", "range.map"].map(|name| word(range + number(name))));
+    for cache in [table, table + number("cache.sizeof")] {
+        let outside = cache + number("cache.outside");
+        places.push(cache);
+        places.push(word(cache + number("cache.rows")));
+        places.push(word(outside + number("outside.debug")));
+    }
+    places
+}
+
+/// A true process, of which 12 bytes each change a word: which structure and which of its
+/// words, 16 bits each; the value.
+pub fn image(input: &[u8]) {
+    static TRUE: OnceLock<(Segment, Vec<u64>)> = OnceLock::new();
+    let (segment, places) = TRUE.get_or_init(|| {
+        let Ok(segment) = Segment::parse(template()) else {
+            panic!("a true segment");
+        };
+        let places = places(&segment);
+        (segment, places)
+    });
+    let words = input.chunks_exact(12).map(|change| {
+        let half = |at: usize| u64::from(u16::from_le_bytes([change[at], change[at + 1]]));
+        let place = places[half(0) as usize % places.len()];
+        let value = change[4..12].try_into().map_or(0, u64::from_le_bytes);
+        (place + half(2) % 512 * 8, value)
+    });
+    let Ok(process) = Process::open(std::process::id()) else {
+        return;
+    };
+    let words = words.collect();
+    bounded(|| look(Changed { process, words }, segment));
+}
+
+fn look(memory: impl Memory, segment: &Segment) {
+    let Ok(inspector) = Inspector::new(memory, segment) else {
+        return;
+    };
+    let _ = inspector.snapshot();
+    let _ = inspector.stacks();
+    let _ = inspector.validate();
+    let mut left = 100;
+    let _ = inspector.dump(DumpOptions { bytes: true }, &mut |_, _| {
+        left -= 1;
+        if left == 0 { Next::Stop } else { Next::On }
     });
 }
 
@@ -92,17 +208,7 @@ pub fn process(input: &[u8]) {
         let Ok(segment) = Segment::parse(&bytes) else {
             return;
         };
-        let _ = inspect::published(&segment);
-        let Ok(inspector) = Inspector::new(Told(memory), &segment) else {
-            return;
-        };
-        let _ = inspector.snapshot();
-        let _ = inspector.stacks();
-        let _ = inspector.validate();
-        let mut left = 100;
-        let _ = inspector.dump(DumpOptions { bytes: true }, &mut |_, _| {
-            left -= 1;
-            if left == 0 { Next::Stop } else { Next::On }
-        });
+        named(&segment);
+        look(Told(memory), &segment);
     });
 }

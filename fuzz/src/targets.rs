@@ -39,6 +39,8 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("kernel_log", kernel_log_text),
     ("segment", crate::process::segment),
     ("process", crate::process::process),
+    ("image", crate::process::image),
+    ("segment_seed", crate::process::seed),
 ];
 
 fn path() -> &'static Path {

@@ -146,6 +146,6 @@ pub use self::{
     pages::Decommit,
     policy::Policy,
     slot::MAX_SLOTS,
-    snapshot::{CacheSnapshot, EngineSnapshot, NodeSnapshot, SlotSnapshot},
+    snapshot::{CacheSnapshot, DebugSnapshot, EngineSnapshot, NodeSnapshot, SlotSnapshot},
     typed::{Slabbed, TypedCache},
 };

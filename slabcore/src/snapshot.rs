@@ -104,14 +104,21 @@ pub struct CacheSnapshot {
     pub slots: Vec<SlotSnapshot>,
     /// Slabs by occupancy as slabs see it: 0, up to 10 %, ..., below 100 %, full.
     pub occupancy: [u64; BUCKETS],
+    /// Its debugging layer; `None` where that could not be read.
+    pub debug: Option<DebugSnapshot>,
+    /// Counters.
+    pub counters: Counters,
+}
+
+/// The debugging layer of a cache; nothing and zero where there is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DebugSnapshot {
     /// What is debugged.
     pub flags: DebugFlags,
-    /// Reports about the cache, if it is a debug cache.
+    /// Reports about the cache.
     pub faults: u64,
     /// Objects that are kept out of use because of damage.
     pub quarantined: u64,
-    /// Counters.
-    pub counters: Counters,
 }
 
 /// An engine.
@@ -250,9 +257,11 @@ impl CacheCore {
             nodes,
             slots: self.slots(),
             occupancy: [0; BUCKETS],
-            flags: layout.map_or(DebugFlags::NONE, ObjectLayout::flags),
-            faults,
-            quarantined,
+            debug: Some(DebugSnapshot {
+                flags: layout.map_or(DebugFlags::NONE, ObjectLayout::flags),
+                faults,
+                quarantined,
+            }),
             counters,
         };
         for slot in &snapshot.slots {

@@ -146,7 +146,7 @@ fn a_debug_cache_checks_each_object() {
     let cache = builder.debug_flags("FZP".parse().unwrap()).build().unwrap();
     let objects = get(&cache, 100);
     put(&cache, &objects[..50]);
-    let faults = || engine.snapshot().caches[0].faults;
+    let faults = || engine.snapshot().caches[0].debug.unwrap().faults;
     assert_eq!(faults(), 0);
     put(&cache, &objects[49..]);
     assert_eq!(faults(), 1, "one was free already");

@@ -33,9 +33,12 @@ fn a_write_outside_a_live_object_is_found_and_the_object_retired() {
             free(cache, object);
             goes_on(engine, cache, &[object]);
             let snapshot = engine.snapshot();
-            assert_eq!(snapshot.caches[0].quarantined, 1);
+            assert_eq!(snapshot.caches[0].debug.unwrap().quarantined, 1);
             assert_eq!(
-                (snapshot.caches[0].faults, snapshot.caches[0].objects),
+                (
+                    snapshot.caches[0].debug.unwrap().faults,
+                    snapshot.caches[0].objects
+                ),
                 (1, 5)
             );
         });

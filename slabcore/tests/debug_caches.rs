@@ -213,7 +213,7 @@ fn traced_operations_are_printed() {
     )));
     free(&cache, object);
     assert!(log().contains(&format!("TRACE sb-trace free 0x{:016x}", object.addr())));
-    assert_eq!(engine.snapshot().caches[0].faults, 0);
+    assert_eq!(engine.snapshot().caches[0].debug.unwrap().faults, 0);
 }
 
 #[test]

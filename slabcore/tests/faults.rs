@@ -296,7 +296,12 @@ fn validation_finds_each() {
                 free(cache, object);
             }
             goes_on(engine, cache, &[object]);
-            assert_eq!(engine.snapshot().caches[0].quarantined, 1, "{}", row.name);
+            assert_eq!(
+                engine.snapshot().caches[0].debug.unwrap().quarantined,
+                1,
+                "{}",
+                row.name
+            );
         });
     }
 }
@@ -317,7 +322,12 @@ fn the_next_operation_finds_each() {
             reported(row, object, at);
             goes_on(engine, cache, &[object]);
             let snapshot = engine.snapshot();
-            assert_eq!(snapshot.caches[0].quarantined, 1, "{}", row.name);
+            assert_eq!(
+                snapshot.caches[0].debug.unwrap().quarantined,
+                1,
+                "{}",
+                row.name
+            );
         });
     }
 }

@@ -78,7 +78,7 @@ fn one_allocation_in_n_is_guarded_and_all_of_them_come_back() {
         let totals = totals.unwrap();
         assert_eq!(
             (totals.guarded, totals.allocated, totals.exact),
-            (100, 900, true)
+            (Some(100), 900, true)
         );
         for (i, object) in objects.iter().enumerate() {
             // SAFETY: the object is ours and has 64 bytes.

@@ -210,7 +210,8 @@ fn exact(storm: &Storm) {
         assert_eq!(cache.objects, live);
         let parked = cache.sheaf_objects;
         assert!(cache.objects_taken >= live + parked && cache.total_objects >= cache.objects_taken);
-        assert_eq!((cache.faults, cache.quarantined), (0, 0));
+        let debug = cache.debug.unwrap();
+        assert_eq!((debug.faults, debug.quarantined), (0, 0));
     }
 }
 

@@ -212,10 +212,12 @@ pub struct DumpCache {
     pub slabs_total: u64,
     /// Objects of all slabs by place, in the order of [`Place::KINDS`].
     pub places: [u64; 9],
-    /// Objects in use by the counters.
-    pub counted: u64,
+    /// Objects in use by the counters; `None` where they were not reached.
+    pub counted: Option<u64>,
     /// Everything is of one moment, and adds up.
     pub exact: bool,
+    /// The look came to its limit: there may be more slabs.
+    pub limited: bool,
     /// The slabs that were kept, in order of address.
     pub slabs: Vec<DumpSlab>,
 }
@@ -227,6 +229,8 @@ pub struct Dump {
     pub caches: Vec<DumpCache>,
     /// Slabs that were left out.
     pub cut: u64,
+    /// The look came to its limit: there may be more slabs and caches.
+    pub limited: bool,
 }
 
 /// How much is kept.

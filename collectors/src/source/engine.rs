@@ -5,7 +5,10 @@
 //! Slots stand for processors, by their number. Counters that the kernel does
 //! not have are left out.
 
-use slabcore::{CacheSnapshot, DebugFlags, EngineSnapshot, NodeSnapshot, Policy, SlotSnapshot};
+use slabcore::segment::{PublishedCache, Segment};
+use slabcore::{
+    CacheSnapshot, DebugFlags, DebugSnapshot, EngineSnapshot, NodeSnapshot, Policy, SlotSnapshot,
+};
 
 use crate::analysis::consistency;
 use crate::model::{
@@ -17,30 +20,40 @@ use crate::model::{
 /// Bytes of the engine's pages (`slabcore`: its glossary).
 const PAGE_SIZE: u64 = 4096;
 
-/// How much is known of each cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Depth {
-    /// Everything.
-    Whole,
-    /// Sums; not nodes, slots and the occupancy of slabs.
-    Sums,
-}
-
 /// The engines of one process; `engine` is what they are, with a version.
 pub(super) fn snapshot(
     engines: &[EngineSnapshot],
-    depth: Depth,
     engine: String,
     origin: Origin,
     warnings: Warnings,
 ) -> Snapshot {
-    let caches = engines.iter().flat_map(|engine| &engine.caches).zip(0..);
+    let caches = || engines.iter().flat_map(|engine| &engine.caches);
+    let slots: std::collections::BTreeSet<u32> = caches()
+        .flat_map(|of| &of.slots)
+        .map(|of| of.slot)
+        .collect();
+    let nodes = caches().map(|of| of.nodes.len()).max();
+    let mut system = system(engine);
+    system.cpus = u32::try_from(slots.len()).ok();
+    system.nodes = nodes.and_then(|n| u32::try_from(n).ok());
+    let caches = caches().zip(0..).map(|(of, id)| cache(of, CacheId(id)));
+    finish(system, caches.collect(), origin, warnings)
+}
+
+/// What a process published: sums; not nodes, slots and the occupancy of slabs. What its segment
+/// does not name is not known.
+pub(super) fn sums(segment: &Segment, origin: Origin, warnings: Warnings) -> Snapshot {
+    let caches = segment.published.caches.iter().zip(0..);
+    let caches = caches.map(|(of, id)| published(segment, of, CacheId(id)));
+    let system = system(segment.identity.engine.clone());
+    finish(system, caches.collect(), origin, warnings)
+}
+
+fn finish(system: System, caches: Vec<Cache>, origin: Origin, warnings: Warnings) -> Snapshot {
     let mut snapshot = Snapshot {
         origin,
-        system: system(engines, depth, engine),
-        caches: caches
-            .map(|(of, id)| cache(of, CacheId(id), depth))
-            .collect(),
+        system,
+        caches,
         warnings,
     };
     snapshot.describe_layers(&[(Layer::Engine, "engine".to_owned())]);
@@ -49,22 +62,15 @@ pub(super) fn snapshot(
     snapshot
 }
 
-fn system(engines: &[EngineSnapshot], depth: Depth, engine: String) -> System {
-    let caches = || engines.iter().flat_map(|engine| &engine.caches);
-    let slots: std::collections::BTreeSet<u32> = caches()
-        .flat_map(|of| &of.slots)
-        .map(|of| of.slot)
-        .collect();
-    let whole = depth == Depth::Whole;
-    let nodes = caches().map(|of| of.nodes.len()).max();
+fn system(engine: String) -> System {
     let host = rustix::system::uname();
     System {
         hostname: Some(host.nodename().to_string_lossy().into_owned()),
         kernel: Some(engine),
         page_size: PAGE_SIZE,
         page_size_assumed: false,
-        cpus: u32::try_from(slots.len()).ok().filter(|_| whole),
-        nodes: nodes.and_then(|n| u32::try_from(n).ok()).filter(|_| whole),
+        cpus: None,
+        nodes: None,
         era: Era::Unknown,
         allocator: Allocator::Unknown,
         meminfo: MemInfo::default(),
@@ -81,14 +87,87 @@ pub(super) fn own() -> String {
     concat!("slabcore ", env!("CARGO_PKG_VERSION")).to_owned()
 }
 
-fn cache(of: &CacheSnapshot, id: CacheId, depth: Depth) -> Cache {
-    let mut cache = Cache::new(id, &*of.name);
-    for (quantity, value) in figures(of) {
+fn cache(of: &CacheSnapshot, id: CacheId) -> Cache {
+    let mut cache = named(id, &of.name, figures(of).into_iter());
+    if let Some(DebugSnapshot { flags, .. }) = of.debug {
+        put_flags(&mut cache, flags);
+    }
+    cache.nodes = of.nodes.iter().zip(0..).map(node).collect();
+    cache.cpus = of.slots.iter().map(cpu).collect();
+    cache.occupancy = Some(Box::new(Approx::exact(Occupancy(of.occupancy))));
+    cache.counters = Some(Box::new(counters(of)));
+    cache
+}
+
+/// Figures with the name that a segment has for them.
+const PUBLISHED: [(Quantity, &str); 13] = [
+    (Quantity::ObjectSize, "object_size"),
+    (Quantity::SlabSize, "slab_size"),
+    (Quantity::ObjsPerSlab, "objs_per_slab"),
+    (Quantity::Order, "order"),
+    (Quantity::Align, "align"),
+    (Quantity::MinPartial, "min_partial"),
+    (Quantity::CpuPartial, "cpu_partial"),
+    (Quantity::Objects, "objects"),
+    (Quantity::TotalObjects, "total_objects"),
+    (Quantity::Slabs, "slabs"),
+    (Quantity::Partial, "partial"),
+    (Quantity::SlabsCpuPartial, "slabs_cpu_partial"),
+    (Quantity::AliasCount, "aliases"),
+];
+
+fn published(segment: &Segment, of: &PublishedCache, id: CacheId) -> Cache {
+    let figure = |name| segment.of_cache(of, name);
+    let pages = figure("order").and_then(|order| 1u64.checked_shl(order.try_into().ok()?));
+    let policy = figure("policy").and_then(|n| usize::try_from(n).ok());
+    // Number 0 is a debug cache, and one that is not known may have arrays.
+    let sheaves = match policy.map(|n| (n, Policy::ALL.get(n.wrapping_sub(1)))) {
+        Some((0, _)) => Some(0),
+        Some((_, Some(policy))) if !policy.has_sheaves() => Some(0),
+        Some((_, Some(_))) => figure("sheaf_capacity"),
+        _ => None,
+    };
+    let on_cpus = ["cpu_slabs", "slabs_cpu_partial", "slabs_cpu_full"].map(figure);
+    let on_cpus = on_cpus
+        .into_iter()
+        .try_fold(0u64, |sum, n| sum.checked_add(n?));
+    let direct = PUBLISHED.map(|(quantity, name)| (quantity, figure(name)));
+    let derived = [
+        (Quantity::PagesPerSlab, pages),
+        (Quantity::SheafCapacity, sheaves),
+        (Quantity::CpuSlabs, on_cpus),
+    ];
+    let known = direct.into_iter().chain(derived);
+    let mut cache = named(id, &of.name, known.filter_map(|(of, n)| Some((of, n?))));
+    if let Some(flags) = figure("flags").and_then(|bits| u8::try_from(bits).ok()) {
+        put_flags(&mut cache, DebugFlags::from_bits_truncate(flags));
+    }
+    let counters = segment.counters(of).filter_map(|(name, total)| {
+        Some(Counter {
+            id: CounterId::from_name(name)?,
+            total,
+            cpus: Vec::new(),
+        })
+    });
+    let mut counters: Vec<_> = counters.collect();
+    counters.sort_by_key(|counter| counter.id);
+    counters.dedup_by_key(|counter| counter.id);
+    cache.counters = Some(Box::new(Counters(counters)));
+    cache
+}
+
+fn named(id: CacheId, name: &str, figures: impl Iterator<Item = (Quantity, u64)>) -> Cache {
+    let mut cache = Cache::new(id, name);
+    for (quantity, value) in figures {
         cache.set_exact(quantity, value, Layer::Engine);
     }
     // The engine keeps no names of merged caches, and does not name constructors.
     cache.aliases = Some(Vec::new());
     cache.ctor = Ctor::None;
+    cache
+}
+
+fn put_flags(cache: &mut Cache, flags: DebugFlags) {
     for flag in Flag::ALL {
         cache.flags.put(*flag, false);
     }
@@ -100,21 +179,15 @@ fn cache(of: &CacheSnapshot, id: CacheId, depth: Depth) -> Cache {
         (Flag::Trace, DebugFlags::TRACE),
         (Flag::Failslab, DebugFlags::FAIL),
     ] {
-        cache.flags.put(flag, of.flags.contains(debug));
+        cache.flags.put(flag, flags.contains(debug));
     }
-    cache.nodes = of.nodes.iter().zip(0..).map(node).collect();
-    cache.cpus = of.slots.iter().map(cpu).collect();
-    if depth == Depth::Whole {
-        cache.occupancy = Some(Box::new(Approx::exact(Occupancy(of.occupancy))));
-    }
-    cache.counters = Some(Box::new(counters(of)));
-    cache
 }
 
 fn figures(of: &CacheSnapshot) -> [(Quantity, u64); 16] {
     let arrays = matches!(of.policy, Some(Policy::Sheaves | Policy::Hybrid));
     let sheaves = if arrays { of.sheaf_capacity } else { 0 };
-    let on_cpus = of.cpu_slabs + of.slabs_cpu_partial + of.slabs_cpu_full;
+    let on_cpus = of.cpu_slabs.saturating_add(of.slabs_cpu_partial);
+    let on_cpus = on_cpus.saturating_add(of.slabs_cpu_full);
     [
         (Quantity::ObjectSize, of.object_size.into()),
         (Quantity::SlabSize, of.slab_size.into()),

@@ -9,6 +9,7 @@ use slabcore::debug::track::Track;
 use slabcore::dump::{
     CacheDump, DumpOptions, Holder as Held, Next, SlabDump, State, Totals, Tracks, Visit,
 };
+use slabcore::inspect::Reach;
 
 use crate::model::{
     Dump, DumpCache, DumpDemand, DumpObject, DumpSlab, DumpTrack, Frame, Holder, Part, Place,
@@ -24,7 +25,7 @@ pub(super) trait Inside {
         &self,
         options: DumpOptions,
         visit: &mut dyn FnMut(usize, Visit<'_>) -> Next,
-    ) -> Result<(), Self::Error>;
+    ) -> Result<Reach, Self::Error>;
 
     /// The frames of a track's stack.
     fn stack(&self, engine: usize, stack: Handle) -> Option<Vec<u64>>;
@@ -48,12 +49,13 @@ pub(super) fn look<I: Inside>(
         engine: 0,
         now: inside.now(),
         objects: demand.objects.min(DumpDemand::OBJECTS),
+        room: demand.slabs.saturating_mul(A_SLAB).clamp(LEAST, MOST),
         dump: Dump::default(),
     };
     let options = DumpOptions {
         bytes: demand.bytes,
     };
-    inside.dump(options, &mut |engine, visit| {
+    let reach = inside.dump(options, &mut |engine, visit| {
         look.engine = engine;
         match visit {
             Visit::Cache(of) if !wanted(of.name) => return Next::Skip,
@@ -63,8 +65,14 @@ pub(super) fn look<I: Inside>(
         }
         Next::On
     })?;
+    look.dump.limited = reach == Reach::Cut;
     Ok(look.dump)
 }
+
+/// Bytes that are kept: of each slab that is asked for, and at least and at most of all.
+const A_SLAB: usize = 1 << 20;
+const LEAST: usize = 16 << 20;
+const MOST: usize = 256 << 20;
 
 struct Look<'i, I> {
     inside: &'i I,
@@ -72,8 +80,9 @@ struct Look<'i, I> {
     /// Number of the engine that is looked at.
     engine: usize,
     now: u64,
-    /// Objects that may still be kept.
+    /// Objects, and bytes, that may still be kept.
     objects: usize,
+    room: usize,
     dump: Dump,
 }
 
@@ -83,7 +92,7 @@ impl<I: Inside> Look<'_, I> {
             return;
         };
         let start = of.address as u64;
-        let end = start + (4096u64 << of.order.min(20));
+        let end = start.saturating_add(4096u64 << of.order.min(20));
         let here = |address| (start..end).contains(&address);
         if self.demand.address.is_some_and(|address| !here(address)) {
             return;
@@ -92,18 +101,30 @@ impl<I: Inside> Look<'_, I> {
             self.dump.cut += 1;
             return;
         }
+        let Some(slab) = self.kept(of) else {
+            self.dump.cut += 1;
+            return;
+        };
         self.objects -= of.states.len();
-        let slab = self.kept(of);
         if let Some(cache) = self.dump.caches.last_mut() {
             cache.slabs.push(slab);
         }
     }
 
-    fn kept(&self, of: &SlabDump) -> DumpSlab {
+    /// What is kept of a slab; `None` where there is no room for it.
+    fn kept(&mut self, of: &SlabDump) -> Option<DumpSlab> {
+        let lists = 2 * (of.chain.len() + of.own.len()) + of.bytes.len();
+        let mut room = self.room.checked_sub(lists)?;
         let tracks = of.tracks.iter().copied();
         let tracks = tracks.chain(std::iter::repeat(Tracks::default()));
-        let objects = of.states.iter().zip(tracks);
-        DumpSlab {
+        let mut objects = Vec::with_capacity(of.states.len());
+        for (state, tracks) in of.states.iter().zip(tracks) {
+            let object = self.object(*state, tracks);
+            room = room.checked_sub(bytes(&object))?;
+            objects.push(object);
+        }
+        self.room = room;
+        Some(DumpSlab {
             address: of.address as u64,
             order: of.order,
             node: of.node,
@@ -117,11 +138,11 @@ impl<I: Inside> Look<'_, I> {
             listed: of.position,
             queued: of.queued,
             settled: of.settled,
-            objects: objects.map(|(s, t)| self.object(*s, t)).collect(),
+            objects,
             chain: of.chain.clone(),
             own: of.own.clone(),
             bytes: self.demand.bytes.then(|| of.bytes.clone()),
-        }
+        })
     }
 
     fn object(&self, state: State, tracks: Tracks) -> DumpObject {
@@ -154,8 +175,21 @@ impl<I: Inside> Look<'_, I> {
             cache.places = totals.places();
             cache.counted = totals.counted;
             cache.exact = totals.exact;
+            cache.limited = totals.cut;
         }
     }
+}
+
+/// Bytes that an object takes.
+fn bytes(of: &DumpObject) -> usize {
+    let frame = |of: &Frame| size_of::<Frame>() + of.symbol.as_ref().map_or(0, String::len);
+    let track = |of: &Option<DumpTrack>| {
+        let stack = of
+            .as_ref()
+            .map(|of| of.stack.iter().map(frame).sum::<usize>());
+        stack.unwrap_or(0)
+    };
+    size_of::<DumpObject>() + track(&of.allocated) + track(&of.freed)
 }
 
 const fn place(state: State) -> Place {
@@ -177,7 +211,12 @@ fn cache(of: &CacheDump<'_>) -> DumpCache {
     DumpCache {
         name: of.name.to_owned(),
         policy: of.policy.map(slabcore::Policy::name),
-        debug: flags.map_or_else(|| "-".to_owned(), |flags| flags.to_string()),
+        debug: match flags {
+            Some(flags) => flags.to_string(),
+            None if of.policy.is_some() => "-".to_owned(),
+            // A debug cache whose layer could not be read.
+            None => "?".to_owned(),
+        },
         object_size: of.object_size,
         slab_size: of.slab_size,
         object_offset: of.object_offset,
@@ -185,8 +224,9 @@ fn cache(of: &CacheDump<'_>) -> DumpCache {
         parts: parts(of),
         slabs_total: 0,
         places: [0; 9],
-        counted: 0,
+        counted: None,
         exact: false,
+        limited: false,
         slabs: Vec::new(),
     }
 }

@@ -41,6 +41,8 @@ pub struct Verdict {
     pub faults: Vec<Fault>,
     /// Faults that are not listed, over all passes.
     pub more: u64,
+    /// A look came to its limit: what is beyond was not checked.
+    pub cut: bool,
 }
 
 impl Verdict {
@@ -57,6 +59,7 @@ impl Verdict {
         self.unchecked += found.unchecked;
         self.moving += found.moving;
         self.more += found.more;
+        self.cut |= found.cut;
         for finding in &found.findings {
             self.tell(fault(finding, names));
         }

@@ -211,12 +211,15 @@ pub struct Totals {
     pub quarantined: u64,
     /// Not known.
     pub unknown: u64,
-    /// Sampled objects on pages of their own, which are in no slab.
-    pub guarded: u64,
-    /// Objects in use by the counters.
-    pub counted: u64,
+    /// Sampled objects on pages of their own, which are in no slab; `None` where that is not
+    /// known.
+    pub guarded: Option<u64>,
+    /// Objects in use by the counters; `None` where they were not reached.
+    pub counted: Option<u64>,
     /// All of it is of one moment, or nothing changed meanwhile.
     pub exact: bool,
+    /// The look came to its limit: what is beyond was not looked at.
+    pub cut: bool,
 }
 
 impl Totals {
@@ -389,14 +392,14 @@ impl Dumper {
         }
         let still = engine::with_registry(|| {
             self.core(&walk).is_some_and(|core| {
-                totals.counted = core.counters().live();
+                totals.counted = Some(core.counters().live());
                 core.path == Path::Debug || self.marks.still(core)
             })
         });
         let guarded = engine.guarded.map_or(0, |pool| pool.live(id));
-        totals.guarded = guarded;
-        totals.exact =
-            settled && still && !walk.moved && totals.allocated + guarded == totals.counted;
+        totals.guarded = Some(guarded);
+        let known = Some(totals.allocated + guarded);
+        totals.exact = settled && still && !walk.moved && known == totals.counted;
         match visit(Visit::End(totals)) {
             Next::Stop => Next::Stop,
             _ => Next::On,

@@ -72,7 +72,7 @@ impl Mailbox {
     fn word(&self, place: usize) -> io::Result<u64> {
         let mut bytes = [0; 8];
         self.file
-            .read_exact_at(&mut bytes, self.at + place as u64)?;
+            .read_exact_at(&mut bytes, self.at.wrapping_add(place as u64))?;
         Ok(u64::from_ne_bytes(bytes))
     }
 
@@ -86,7 +86,7 @@ impl Mailbox {
         }
         let last = self.word(mailbox::REQUEST)?.max(self.word(mailbox::DONE)?);
         let request = Requests::next(last, what);
-        let at = self.at + mailbox::REQUEST as u64;
+        let at = self.at.wrapping_add(mailbox::REQUEST as u64);
         self.file.write_all_at(&request.to_ne_bytes(), at)?;
         while self.word(mailbox::DONE)? != request {
             if Instant::now() >= end {

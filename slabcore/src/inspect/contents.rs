@@ -1,5 +1,7 @@
 //! The bytes of some slabs, between two looks at their descriptors.
 
+use super::Refusal;
+use super::budget::Held;
 use super::marks::Look;
 use super::memory::{Part, u16_at, u64_at};
 use super::slabs::{self, SlabImage};
@@ -34,20 +36,32 @@ pub(super) fn batch(look: &Look<'_>, slabs: &[SlabImage]) -> usize {
     fits.count().clamp(1, slabs.len().max(1))
 }
 
+/// Copies of some slabs, and the room that they take.
+#[derive(Debug)]
+pub(super) struct Copies<'b> {
+    pub list: Vec<Contents>,
+    _held: Held<'b>,
+}
+
 /// Copies some slabs.
-pub(super) fn copy(look: &Look<'_>, slabs: &[SlabImage]) -> Vec<Contents> {
-    let before = slabs::again(look.memory, look.shape, look.engine, slabs);
-    let ours = |of: &&SlabImage| of.cache == look.cache.id + 1;
-    let mut list: Vec<Contents> = { before.into_iter() }
-        .filter(|of| ours(&of))
-        .map(|slab| Contents {
+pub(super) fn copy<'b>(look: &Look<'b>, slabs: &[SlabImage]) -> Result<Copies<'b>, Refusal> {
+    let mut held = look.memory.hold::<Contents>(slabs.len())?;
+    let before = slabs::again(look.memory, look.shape, look.engine, slabs)?;
+    let ours = before.iter().filter(|of| of.cache == look.cache.id + 1);
+    let mut list: Vec<Contents> = Vec::with_capacity(slabs.len());
+    for slab in ours {
+        let (bytes, own) = (room(look, slab), own_words(look, slab));
+        held.more::<u8>(bytes)?;
+        // And once more as bytes.
+        held.more::<[u64; 2]>(own)?;
+        list.push(Contents {
             word: slab.word(look.shape),
-            bytes: vec![0; room(look, &slab)],
-            own: vec![0; own_words(look, &slab)],
-            slab,
+            bytes: vec![0; bytes],
+            own: vec![0; own],
+            slab: *slab,
             same: false,
-        })
-        .collect();
+        });
+    }
     let mut parts: Vec<Part<'_>> = { list.iter_mut() }
         .map(|of| Part::new(of.slab.address, &mut of.bytes))
         .collect();
@@ -60,20 +74,20 @@ pub(super) fn copy(look: &Look<'_>, slabs: &[SlabImage]) -> Vec<Contents> {
     }
     own_bits(look, &mut list);
     let then: Vec<SlabImage> = list.iter().map(|of| of.slab).collect();
-    let after = slabs::again(look.memory, look.shape, look.engine, &then);
+    let after = slabs::again(look.memory, look.shape, look.engine, &then)?;
     for (of, after) in list.iter_mut().zip(after) {
         let slab = of.slab;
         of.same = (slab.raw, slab.cache, slab.own) == (after.raw, after.cache, after.own);
     }
-    list
+    Ok(Copies { list, _held: held })
 }
 
 /// Bytes of a slab that are copied: nothing is beyond an order that slabs can have.
 fn room(look: &Look<'_>, slab: &SlabImage) -> usize {
-    if slab.order > crate::order::MAX_ORDER {
-        return 0;
+    match slab.bytes(look.shape) {
+        bytes if bytes > slabs::MOST_BYTES => 0,
+        bytes => bytes as usize,
     }
-    slab.bytes(look.shape) as usize
 }
 
 fn own_words(look: &Look<'_>, slab: &SlabImage) -> usize {
@@ -125,6 +139,13 @@ impl Contents {
         let size = look.cache.size as usize;
         let at = usize::from(object) * size;
         self.bytes.get(at..at + size)
+    }
+
+    /// The address of an object.
+    pub fn object(&self, look: &Look<'_>, object: u16) -> u64 {
+        let slot = u64::from(object) * u64::from(look.cache.size);
+        let place = slot + u64::from(look.cache.object_offset);
+        self.slab.address.wrapping_add(place)
     }
 
     /// The objects that its owner has as bits.

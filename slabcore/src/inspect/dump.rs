@@ -3,16 +3,15 @@
 //! A slab's list is confirmed by its word, rows by their stamps, debug caches by how often
 //! the lock of the slab's node was taken. What moved is not known, and told so.
 
-use std::collections::BTreeSet;
-
+use super::budget::{Bounded, Held};
 use super::contents::{self, Contents};
 use super::image::{CacheImage, EngineImage};
 use super::marks::{Look, Marks};
-use super::memory::{Memory, u64_at};
+use super::memory::u64_at;
 use super::shape::Shape;
-use super::slabs::{self, SlabImage};
+use super::slabs::{self, SlabImage, Spot};
 use super::snapshot::Debug;
-use super::{Refusal, StatMap};
+use super::{Reach, Refusal, StatMap};
 use crate::debug::layout::ObjectLayout;
 use crate::debug::poison;
 use crate::debug::track::{Track, TrackKind};
@@ -26,15 +25,16 @@ const MOST_OUT: usize = 1 << 20;
 
 /// All caches of an engine whose names are wanted.
 pub(super) fn engine(
-    memory: &dyn Memory,
+    memory: &Bounded<'_>,
     shape: &Shape,
     stats: &StatMap,
     engine: &EngineImage,
     options: DumpOptions,
     visit: &mut dyn FnMut(Visit<'_>) -> Next,
-) -> Result<Next, Refusal> {
-    let slabs = slabs::by_cache(engine, slabs::collect(memory, shape, engine)?);
-    for (cache, slabs) in engine.caches.iter().zip(slabs) {
+) -> Result<(Next, Reach), Refusal> {
+    let mut reach = Reach::Whole;
+    let spots = slabs::collect(memory, shape, engine)?;
+    for cache in &engine.caches {
         let look = Look {
             memory,
             shape,
@@ -43,38 +43,72 @@ pub(super) fn engine(
             fast: stats.fast(),
         };
         let debug = Debug::read(memory, shape, cache);
-        match visit(Visit::Cache(describe(cache, debug.layout.as_ref()))) {
+        let layout = debug.as_ref().and_then(|of| of.layout.as_ref());
+        match visit(Visit::Cache(describe(cache, layout))) {
             Next::On => {}
             Next::Skip => continue,
-            Next::Stop => return Ok(Next::Stop),
+            Next::Stop => return Ok((Next::Stop, reach)),
         }
-        let counted = stats.live(memory, shape, engine, cache)?;
-        let slabs = slabs::again(memory, shape, engine, &slabs);
-        let mut dumper = Dumper {
-            out: quarantined(memory, shape, &debug),
-            marks: Marks::gather(&look, &slabs),
-            slab: SlabDump::empty(),
-            totals: Totals::default(),
-            settled: true,
+        let mut totals = Totals::default();
+        let seen = one(
+            &look,
+            stats,
             debug,
+            spots.of(cache.id),
             options,
-            look,
-        };
-        match dumper.slabs(&slabs, visit) {
-            Next::On => {}
-            Next::Skip => continue,
-            Next::Stop => return Ok(Next::Stop),
+            &mut totals,
+            visit,
+        );
+        match seen {
+            Ok(Next::On) => {}
+            Ok(Next::Skip) => continue,
+            Ok(Next::Stop) => return Ok((Next::Stop, reach)),
+            Err(Refusal::TooMuch) => {
+                totals.cut = true;
+                reach = Reach::Cut;
+            }
+            Err(other) => return Err(other),
         }
-        let mut totals = dumper.totals;
-        totals.counted = counted;
-        totals.guarded = guarded(memory, shape, engine, cache);
-        totals.exact = dumper.settled
-            && totals.allocated + totals.guarded == totals.counted
-            && stats.live(memory, shape, engine, cache)? == counted;
-        if visit(Visit::End(totals)) == Next::Stop {
-            return Ok(Next::Stop);
+        if visit(Visit::End(totals)) == Next::Stop || memory.is_spent() {
+            return Ok((Next::Stop, reach));
         }
     }
+    Ok((Next::On, reach))
+}
+
+/// The slabs of one cache, and their sums.
+fn one<'l>(
+    look: &Look<'l>,
+    stats: &StatMap,
+    debug: Option<Debug>,
+    spots: &[Spot],
+    options: DumpOptions,
+    totals: &mut Totals,
+    visit: &mut dyn FnMut(Visit<'_>) -> Next,
+) -> Result<Next, Refusal> {
+    let (memory, shape, engine, cache) = (look.memory, look.shape, look.engine, look.cache);
+    let counted = stats.live(memory, shape, engine, cache)?;
+    totals.counted = Some(counted);
+    let (slabs, _held) = slabs::images(memory, shape, engine, spots)?;
+    let mut dumper = Dumper {
+        out: quarantined(memory, shape, debug.as_ref())?,
+        marks: Marks::gather(look, &slabs)?,
+        slab: SlabDump::empty(),
+        totals,
+        settled: true,
+        debug: debug.unwrap_or_default(),
+        options,
+        look: *look,
+    };
+    match dumper.slabs(&slabs, visit)? {
+        Next::On => {}
+        other => return Ok(other),
+    }
+    let settled = dumper.settled && dumper.out.whole;
+    totals.guarded = guarded(look);
+    let known = totals.guarded.map(|guarded| totals.allocated + guarded);
+    let still = stats.live(memory, shape, engine, cache)? == counted;
+    totals.exact = settled && still && known == Some(counted);
     Ok(Next::On)
 }
 
@@ -94,79 +128,111 @@ fn describe<'c>(of: &'c CacheImage, layout: Option<&'c ObjectLayout>) -> CacheDu
     }
 }
 
-/// Sampled objects of a cache on pages of their own.
-fn guarded(memory: &dyn Memory, shape: &Shape, engine: &EngineImage, cache: &CacheImage) -> u64 {
-    let at = shape.guarded.live as u64 + u64::from(cache.id) * 4;
+/// Sampled objects of a cache on pages of their own; `None` where that cannot be read.
+fn guarded(look: &Look<'_>) -> Option<u64> {
+    if look.engine.guarded == 0 {
+        return Some(0);
+    }
+    let at = look.shape.guarded.live as u64 + u64::from(look.cache.id) * 4;
     let mut word = [0; 4];
-    let known = engine.guarded != 0
-        && memory
-            .get(engine.guarded.wrapping_add(at), &mut word)
-            .is_ok();
-    if known {
-        u32::from_ne_bytes(word).into()
-    } else {
-        0
+    let at = look.engine.guarded.wrapping_add(at);
+    look.memory.get(at, &mut word).ok()?;
+    Some(u32::from_ne_bytes(word).into())
+}
+
+/// Addresses of objects that are out of use, in order.
+#[derive(Debug)]
+pub(super) struct Quarantined<'b> {
+    list: Vec<u64>,
+    /// All of them are known.
+    pub whole: bool,
+    _held: Held<'b>,
+}
+
+impl Quarantined<'_> {
+    pub fn contains(&self, address: u64) -> bool {
+        self.list.binary_search(&address).is_ok()
     }
 }
 
-/// Addresses of objects that are out of use.
-pub(super) fn quarantined(memory: &dyn Memory, shape: &Shape, debug: &Debug) -> BTreeSet<u64> {
-    let mut out = BTreeSet::new();
-    let mut chunk = debug.quarantine;
+/// What a debugging layer keeps out of use; nothing is known without the layer.
+pub(super) fn quarantined<'b>(
+    memory: &'b Bounded<'_>,
+    shape: &Shape,
+    debug: Option<&Debug>,
+) -> Result<Quarantined<'b>, Refusal> {
+    let mut list = Vec::new();
+    let mut held = memory.hold::<u64>(0)?;
+    let mut chunk = debug.map_or(0, |of| of.quarantine);
+    let mut whole = debug.is_some();
     let mut bytes = vec![0; shape.quarantine_words * 8];
     let mut seen = 0;
-    while chunk != 0 && seen < MOST_OUT && memory.get(chunk, &mut bytes).is_ok() {
+    while chunk != 0 {
+        memory.step()?;
+        whole = seen < MOST_OUT && memory.get(chunk, &mut bytes).is_ok();
+        if !whole {
+            break;
+        }
+        held.more::<[u64; 2]>(shape.quarantine_words)?;
         let entries = bytes.chunks(8).skip(1).map(|word| u64_at(word, 0));
         // The lowest bit tells that the object is out, and not only suspected.
-        out.extend(
-            entries
-                .filter(|entry| entry & 1 != 0)
-                .map(|entry| entry & !1),
-        );
+        let out = entries.filter(|entry| entry & 1 != 0);
+        list.extend(out.map(|entry| entry & !1));
         seen += shape.quarantine_words.max(1);
         chunk = u64_at(&bytes, 0);
     }
-    out
+    list.sort_unstable();
+    Ok(Quarantined {
+        list,
+        whole,
+        _held: held,
+    })
 }
 
-struct Dumper<'l> {
+struct Dumper<'l, 't> {
     look: Look<'l>,
     options: DumpOptions,
     debug: Debug,
-    out: BTreeSet<u64>,
-    marks: Marks,
+    out: Quarantined<'l>,
+    marks: Marks<'l>,
     slab: SlabDump,
-    totals: Totals,
+    totals: &'t mut Totals,
     settled: bool,
 }
 
-impl Dumper<'_> {
-    fn slabs(&mut self, all: &[SlabImage], visit: &mut dyn FnMut(Visit<'_>) -> Next) -> Next {
+impl Dumper<'_, '_> {
+    fn slabs(
+        &mut self,
+        all: &[SlabImage],
+        visit: &mut dyn FnMut(Visit<'_>) -> Next,
+    ) -> Result<Next, Refusal> {
         let mut rest = all;
         while !rest.is_empty() {
             let (some, after) = rest.split_at(contents::batch(&self.look, rest).min(rest.len()));
             rest = after;
-            let mut copies = contents::copy(&self.look, some);
+            let mut copies = contents::copy(&self.look, some)?;
             // Rows that moved since they were copied are copied again, but not for ever.
             for _ in 0..TRIES {
-                if self.marks.still(&self.look) && copies.iter().all(|of| of.same) {
+                if self.marks.still(&self.look)? && copies.list.iter().all(|of| of.same) {
                     break;
                 }
-                self.marks = Marks::gather(&self.look, all);
-                copies = contents::copy(&self.look, some);
+                // The room of the old ones is given back first.
+                drop(copies);
+                self.marks.again(&self.look, all)?;
+                copies = contents::copy(&self.look, some)?;
             }
-            let still = self.marks.still(&self.look);
-            for copy in &copies {
+            let still = self.marks.still(&self.look)?;
+            for copy in &copies.list {
                 self.tell(copy, still);
                 self.settled &= self.slab.settled;
                 self.totals.add(&self.slab.states);
                 match visit(Visit::Slab(&self.slab)) {
                     Next::On => {}
-                    other => return other,
+                    other => return Ok(other),
                 }
             }
         }
-        Next::On
+        Ok(Next::On)
     }
 
     /// Fills in the slab.
@@ -199,7 +265,7 @@ impl Dumper<'_> {
         }
         // A slab of a debug cache is its slab's word's alone.
         let sure = sound && (still || debug);
-        self.slab.settled = of.same && sure;
+        self.slab.settled = of.same && sure && self.out.whole;
         if !of.same {
             self.slab.states.fill(State::Unknown);
             return;
@@ -270,9 +336,7 @@ impl Dumper<'_> {
             let Some(slot) = of.slot(&self.look, object) else {
                 return;
             };
-            let at = of.slab.address + u64::from(object) * u64::from(self.look.cache.size);
-            let at = at + u64::from(self.look.cache.object_offset);
-            if self.out.contains(&at) {
+            if self.out.contains(of.object(&self.look, object)) {
                 self.slab.take_out(object);
             }
             if !layout.alloc_track().is_empty() {

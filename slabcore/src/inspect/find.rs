@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// Open files of a process that are looked at.
 const MOST_FILES: usize = 64 << 10;
+/// Segments among them that are looked at: one's own, and those of forefathers.
+const MOST_SEGMENTS: usize = 64;
 /// Copies to make of a segment until two in a row agree.
 const COPIES: usize = 8;
 
@@ -53,6 +55,7 @@ pub(super) fn says(head: &[u8]) -> Option<u64> {
 fn opened(pid: u32) -> io::Result<Option<Found>> {
     let dir = PathBuf::from(format!("/proc/{pid}/fd"));
     let mut newest = None;
+    let mut left = MOST_SEGMENTS;
     for entry in fs::read_dir(&dir)?.take(MOST_FILES) {
         let Ok(entry) = entry else {
             continue;
@@ -64,12 +67,16 @@ fn opened(pid: u32) -> io::Result<Option<Found>> {
         if !is_segment(&link) {
             continue;
         }
+        left -= 1;
         let file = open(&path)?;
         // A child that has its parent's open, too, has its own at another number.
         if is_of(&file, pid) {
             return Ok(Some(Found { path, file }));
         }
         newest = Some(Found { path, file });
+        if left == 0 {
+            break;
+        }
     }
     Ok(newest)
 }

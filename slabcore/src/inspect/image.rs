@@ -4,14 +4,13 @@
 //! have, so a loop or a lie costs a bounded time and amount of memory.
 
 use super::Refusal;
-use super::memory::{Memory, Part, u16_at, u32_at, u64_at};
+use super::budget::{Bounded, Held};
+use super::memory::{Part, u16_at, u32_at, u64_at};
 use super::shape::Shape;
 use crate::policy::Policy;
 
 /// Engines of a process at most.
 const MOST_ENGINES: usize = 16;
-/// Caches of all engines at most.
-const MOST_CACHES: usize = 16 << 10;
 /// Ranges of an engine at most.
 const MOST_RANGES: usize = 64;
 /// Bytes of a name at most.
@@ -41,7 +40,7 @@ pub(super) struct NodeImage {
     pub total_objects: u64,
     pub barn_full: u32,
     pub barn_empty: u32,
-    /// Addresses of full arrays.
+    /// Addresses of full arrays, where they were asked for.
     pub full: Vec<u64>,
     /// How often its list's lock was taken, and waited for.
     pub lock: [u64; 2],
@@ -112,13 +111,20 @@ impl EngineImage {
     }
 }
 
-/// Everything that is registered.
-pub(super) fn engines(memory: &dyn Memory, shape: &Shape) -> Result<Vec<EngineImage>, Refusal> {
+/// Everything that is registered, and the room that it takes.
+pub(super) fn engines<'b>(
+    memory: &'b Bounded<'_>,
+    shape: &Shape,
+) -> Result<(Vec<EngineImage>, Held<'b>), Refusal> {
     let mut word = [0; 8];
+    let mut held = memory.hold::<EngineImage>(MOST_ENGINES)?;
     memory.get(shape.root_engines, &mut word)?;
     let mut at = u64_at(&word, 0);
     memory.get(shape.root_slots_used, word.get_mut(..4).unwrap_or_default())?;
-    let slots = u32_at(&word, 0).min(shape.max_slots);
+    let slots = u32_at(&word, 0);
+    if slots > shape.max_slots {
+        return Err(Refusal::Structure("number of slots"));
+    }
     let mut list = Vec::new();
     let mut bytes = vec![0; shape.engine.sizeof];
     while at != 0 {
@@ -126,27 +132,20 @@ pub(super) fn engines(memory: &dyn Memory, shape: &Shape) -> Result<Vec<EngineIm
             return Err(Refusal::Structure("list of engines"));
         }
         memory.get(at, &mut bytes)?;
-        list.push(engine(memory, shape, &bytes, slots)?);
-        if list
-            .iter()
-            .map(|of: &EngineImage| of.caches.len())
-            .sum::<usize>()
-            > MOST_CACHES
-        {
-            return Err(Refusal::Structure("number of caches"));
-        }
+        list.push(engine(memory, shape, &bytes, slots, &mut held)?);
         at = u64_at(&bytes, shape.engine.next);
     }
     // The newest comes first in the list.
     list.reverse();
-    Ok(list)
+    Ok((list, held))
 }
 
 fn engine(
-    memory: &dyn Memory,
+    memory: &Bounded<'_>,
     shape: &Shape,
     bytes: &[u8],
     slots: u32,
+    held: &mut Held<'_>,
 ) -> Result<EngineImage, Refusal> {
     let of = &shape.engine;
     let pages = bytes.get(of.pages..).unwrap_or_default();
@@ -163,12 +162,12 @@ fn engine(
         faults: u64_at(bytes, of.faults),
         depot: u64_at(bytes, of.depot),
         guarded: u64_at(bytes, of.guarded),
-        caches: caches(memory, shape, bytes, nodes)?,
+        caches: caches(memory, shape, bytes, nodes, held)?,
         slots,
     })
 }
 
-fn ranges(memory: &dyn Memory, shape: &Shape, pages: &[u8]) -> Result<Vec<RangeImage>, Refusal> {
+fn ranges(memory: &Bounded<'_>, shape: &Shape, pages: &[u8]) -> Result<Vec<RangeImage>, Refusal> {
     let of = &shape.range;
     let first = pages.get(shape.pages.range..).unwrap_or_default();
     let mut list = vec![range(shape, first)?];
@@ -230,16 +229,22 @@ fn cache_bytes(shape: &Shape, nodes: u32) -> usize {
 }
 
 fn caches(
-    memory: &dyn Memory,
+    memory: &Bounded<'_>,
     shape: &Shape,
     engine: &[u8],
     nodes: u32,
+    held: &mut Held<'_>,
 ) -> Result<Vec<CacheImage>, Refusal> {
     let table = u64_at(engine, shape.engine.table);
-    let used = u32_at(engine, shape.engine.nr_caches).min(shape.max_caches);
+    let used = u32_at(engine, shape.engine.nr_caches);
+    if used > shape.max_caches {
+        return Err(Refusal::Structure("number of caches"));
+    }
     let present = |id: &u32| u32_at(engine, shape.engine.present + *id as usize * 4) != 0;
     let ids: Vec<u32> = (0..used).filter(present).collect();
     let each = cache_bytes(shape, nodes);
+    held.more::<(Named, [u8; MOST_NAME])>(ids.len())?;
+    held.more::<NodeImage>(ids.len() * nodes as usize)?;
     let mut list = Vec::with_capacity(ids.len());
     let mut room = vec![0; each * (AT_ONCE / each).clamp(1, 256)];
     for some in ids.chunks(room.len() / each) {
@@ -252,7 +257,7 @@ fn caches(
             .collect();
         memory.read(&mut parts);
         if let Some(part) = parts.iter().find(|part| !part.whole()) {
-            return Err(Refusal::Memory(part.at));
+            return Err(memory.missing(part.at));
         }
         let from = list.len();
         for (part, id) in parts.iter().zip(some) {
@@ -301,7 +306,7 @@ fn cache(shape: &Shape, bytes: &[u8], id: u32, nodes: u32) -> Result<Named, Refu
         secret: u64_at(outside, shape.outside.secret),
         debug: u64_at(outside, shape.outside.debug),
         nodes: { 0..nodes as usize }
-            .map(|n| node(shape, bytes, of.nodes + n * shape.part.sizeof))
+            .map(|n| node(shape, bytes, of.nodes + n * shape.part.sizeof, false))
             .collect(),
     };
     let whole = image.size != 0
@@ -321,12 +326,14 @@ fn cache(shape: &Shape, bytes: &[u8], id: u32, nodes: u32) -> Result<Named, Refu
     })
 }
 
-fn node(shape: &Shape, bytes: &[u8], at: usize) -> NodeImage {
+/// A node; with the addresses of its barn's full arrays, if wanted.
+fn node(shape: &Shape, bytes: &[u8], at: usize, arrays: bool) -> NodeImage {
     let node = bytes.get(at + shape.part.node..).unwrap_or_default();
     let barn = bytes.get(at + shape.part.barn..).unwrap_or_default();
     let lock = shape.node.list_lock;
     let barn_full = u32_at(barn, shape.barn.nr_full).min(shape.barn_sheaves);
-    let full = (0..barn_full as usize).map(|n| u64_at(barn, shape.barn.full + n * 8));
+    let full = (0..barn_full as usize).filter(|_| arrays);
+    let full = full.map(|n| u64_at(barn, shape.barn.full + n * 8));
     NodeImage {
         head: u32_at(node, shape.node.head),
         tail: u32_at(node, shape.node.tail),
@@ -341,9 +348,9 @@ fn node(shape: &Shape, bytes: &[u8], at: usize) -> NodeImage {
     }
 }
 
-/// The nodes of a cache as they are now.
+/// The nodes of a cache as they are now, with the arrays of their barns.
 pub(super) fn nodes(
-    memory: &dyn Memory,
+    memory: &Bounded<'_>,
     shape: &Shape,
     engine: &EngineImage,
     cache: &CacheImage,
@@ -352,12 +359,12 @@ pub(super) fn nodes(
     let mut bytes = vec![0; each * engine.nodes as usize];
     let at = u64::from(cache.id) * shape.cache.sizeof as u64 + shape.cache.nodes as u64;
     memory.get(engine.table.wrapping_add(at), &mut bytes)?;
-    let parts = (0..engine.nodes as usize).map(|n| node(shape, &bytes, n * each));
+    let parts = (0..engine.nodes as usize).map(|n| node(shape, &bytes, n * each, true));
     Ok(parts.collect())
 }
 
 /// Reads the names of some caches; one that cannot be read is named by its number.
-fn name_them(memory: &dyn Memory, caches: &mut [Named]) {
+fn name_them(memory: &Bounded<'_>, caches: &mut [Named]) {
     let mut room = vec![[0u8; MOST_NAME]; caches.len()];
     let mut parts: Vec<Part<'_>> = { room.iter_mut() }
         .zip(caches.iter())
@@ -378,7 +385,7 @@ fn name_them(memory: &dyn Memory, caches: &mut [Named]) {
 
 /// The rows of some slots of a cache, from `slot` on, as bytes.
 pub(super) fn rows(
-    memory: &dyn Memory,
+    memory: &Bounded<'_>,
     shape: &Shape,
     cache: &CacheImage,
     slot: u32,
@@ -396,6 +403,6 @@ pub(super) fn rows(
     memory.read(&mut parts);
     match parts.iter().find(|part| !part.whole()) {
         None => Ok(()),
-        Some(part) => Err(Refusal::Memory(part.at)),
+        Some(part) => Err(memory.missing(part.at)),
     }
 }

@@ -3,15 +3,14 @@
 //! Source of truth: `dump/marks.rs`, which does the same inside the process. Rows are read
 //! again afterwards; equal stamps show that nothing moved in between.
 
+use super::Refusal;
+use super::budget::{Bounded, Held};
 use super::image::{self, CacheImage, EngineImage, NodeImage};
-use super::memory::{Memory, Part, u32_at, u64_at};
+use super::memory::{Part, u32_at, u64_at};
 use super::shape::Shape;
 use super::slabs::{self, SlabImage};
 use crate::dump::{Holder, State};
 use crate::policy::Policy;
-
-/// Marks of a cache at most; beyond them they are not complete.
-const MOST: usize = 4 << 20;
 
 /// What one look at a row gives: equal stamps, equal contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl RowImage {
 /// Everything that is read with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look<'l> {
-    pub memory: &'l dyn Memory,
+    pub memory: &'l Bounded<'l>,
     pub shape: &'l Shape,
     pub engine: &'l EngineImage,
     pub cache: &'l CacheImage,
@@ -82,62 +81,95 @@ impl Look<'_> {
             .is_some_and(|policy| !policy.has_sheaves())
     }
 
-    /// The rows of all slots, from 1 on; nothing where they cannot be read.
-    fn rows(&self) -> Option<Vec<RowImage>> {
+    /// The rows of all slots, from 1 on.
+    fn rows(&self) -> Result<Vec<RowImage>, Refusal> {
         let each = self.shape.row.sizeof;
         let n = self.engine.slots.saturating_sub(1) as usize;
+        let _held = self.memory.hold::<RowImage>(n)?;
         let mut bytes = vec![0; each * n.min(image::AT_ONCE / each + 1)];
         let mut rows = Vec::with_capacity(n);
         let mut slot = 1;
         while slot < self.engine.slots {
             let some = ((self.engine.slots - slot) as usize).min(bytes.len() / each);
-            let into = bytes.get_mut(..some * each)?;
-            image::rows(self.memory, self.shape, self.cache, slot, into).ok()?;
+            let into = bytes.get_mut(..some * each).unwrap_or_default();
+            image::rows(self.memory, self.shape, self.cache, slot, into)?;
+            self.memory.steps(some)?;
             rows.extend({ into.chunks(each) }.map(|of| RowImage::read(self.shape, self.fast, of)));
             slot += some as u32;
         }
-        Some(rows)
+        Ok(rows)
     }
 
-    /// Slots whose rows a fork left torn.
-    fn lost(&self) -> Vec<bool> {
+    /// Slots, from 1 on, whose rows a fork left torn.
+    fn lost(&self) -> Result<Vec<bool>, Refusal> {
         let each = self.shape.inside_size.max(4);
-        let mut bytes = vec![0; each * self.engine.slots as usize];
-        let whole = self.memory.get(self.shape.root_inside, &mut bytes).is_ok();
-        let marks = bytes.chunks(each).skip(1);
-        marks
-            .map(|of| whole && u32_at(of, 0) == self.shape.lost)
-            .collect()
+        let slots = self.engine.slots as usize;
+        let mut lost = Vec::with_capacity(slots);
+        let mut bytes = vec![0; each * slots.min(image::AT_ONCE / each)];
+        while lost.len() < slots {
+            let some = (slots - lost.len()).min(bytes.len() / each);
+            let into = bytes.get_mut(..some * each).unwrap_or_default();
+            let at = (lost.len() * each) as u64;
+            self.memory
+                .get(self.shape.root_inside.wrapping_add(at), into)?;
+            let marks = into.chunks(each).map(|of| u32_at(of, 0) == self.shape.lost);
+            lost.extend(marks);
+        }
+        // Slot 0 is the empty one.
+        lost.drain(..1.min(slots));
+        Ok(lost)
     }
 
-    /// Reads the addresses in some arrays, which are all of the cache's.
-    fn arrays(&self, arrays: &[(u64, u32, State)], out: &mut Vec<(u64, State)>) -> bool {
-        let bytes = arrays.iter().map(|of| of.1 as usize * 8).sum();
-        if out.len() + bytes / 8 > MOST {
-            return false;
-        }
-        let mut room = vec![0u8; bytes];
-        let mut rest = &mut *room;
-        let mut parts = Vec::with_capacity(arrays.len());
-        for (at, n, _) in arrays {
-            let (into, after) = rest.split_at_mut((*n as usize * 8).min(rest.len()));
-            parts.push(Part::new(*at, into));
-            rest = after;
-        }
-        self.memory.read(&mut parts);
+    /// Reads the addresses in some arrays, which are all of the cache's; false if not all came.
+    fn arrays(&self, arrays: &[Array], out: &mut Vec<(u64, State)>) -> Result<bool, Refusal> {
         let mut whole = true;
-        for (part, (_, _, state)) in parts.iter().zip(arrays) {
-            whole &= part.whole();
-            let places = part.into.chunks(8).map(|word| u64_at(word, 0));
-            out.extend(places.map(|address| (address, *state)));
+        let mut rest = arrays;
+        let mut room: Vec<u8> = Vec::new();
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = rest.iter().take_while(|of| {
+                bytes += of.bytes();
+                bytes <= image::AT_ONCE
+            });
+            let (some, after) = rest.split_at(fits.count().max(1).min(rest.len()));
+            rest = after;
+            room.resize(some.iter().map(Array::bytes).sum(), 0);
+            let mut free = &mut *room;
+            let mut parts = Vec::with_capacity(some.len());
+            for of in some {
+                let (into, after) = free.split_at_mut(of.bytes().min(free.len()));
+                parts.push(Part::new(of.at, into));
+                free = after;
+            }
+            self.memory.read(&mut parts);
+            self.memory.steps(parts.len())?;
+            for (part, of) in parts.iter().zip(some) {
+                whole &= part.whole();
+                let places = { part.into.chunks(8) }.filter(|_| part.whole());
+                out.extend(places.map(|word| (u64_at(word, 0), of.state)));
+            }
         }
-        whole
+        Ok(whole)
+    }
+}
+
+/// An array of addresses.
+#[derive(Debug, Clone, Copy)]
+struct Array {
+    at: u64,
+    n: u32,
+    state: State,
+}
+
+impl Array {
+    const fn bytes(&self) -> usize {
+        self.n as usize * 8
     }
 }
 
 /// The marks.
-#[derive(Debug, Default)]
-pub(super) struct Marks {
+#[derive(Debug)]
+pub(super) struct Marks<'l> {
     /// Addresses in arrays, and which, in order of address.
     arrays: Vec<(u64, State)>,
     /// Slabs of slots, in order of slab.
@@ -147,50 +179,85 @@ pub(super) struct Marks {
     rows: Vec<RowImage>,
     lost: Vec<bool>,
     complete: bool,
+    room: Held<'l>,
 }
 
-impl Marks {
-    /// Copies everything once.
-    pub fn gather(look: &Look<'_>, slabs: &[SlabImage]) -> Self {
-        let mut this = Self {
-            lost: look.lost(),
-            ..Self::default()
-        };
-        let Some(rows) = look.rows() else {
-            return this;
-        };
-        this.rows = rows;
-        let steady = this.kept().all(|(_, row)| row.is_steady());
-        this.complete = steady;
+impl<'l> Marks<'l> {
+    /// Copies everything once. What cannot be read makes them not complete.
+    pub fn gather(look: &Look<'l>, slabs: &[SlabImage]) -> Result<Self, Refusal> {
+        let mut this = Self::none(look)?;
+        match this.copy(look, slabs) {
+            // There, or not readable: the first is complete.
+            Ok(()) | Err(Refusal::Memory(_)) => {}
+            Err(other) => return Err(other),
+        }
+        this.arrays.sort_unstable_by_key(|mark| mark.0);
+        this.held.sort_unstable_by_key(|mark| mark.0);
+        this.listed.sort_unstable_by_key(|mark| mark.0);
+        Ok(this)
+    }
+
+    fn none(look: &Look<'l>) -> Result<Self, Refusal> {
+        Ok(Self {
+            arrays: Vec::new(),
+            held: Vec::new(),
+            listed: Vec::new(),
+            rows: Vec::new(),
+            lost: Vec::new(),
+            complete: false,
+            room: look.memory.hold::<u8>(0)?,
+        })
+    }
+
+    /// Copies everything once more; the room of the first copies is given back before.
+    pub fn again(&mut self, look: &Look<'l>, slabs: &[SlabImage]) -> Result<(), Refusal> {
+        *self = Self::none(look)?;
+        *self = Self::gather(look, slabs)?;
+        Ok(())
+    }
+
+    fn copy(&mut self, look: &Look<'l>, slabs: &[SlabImage]) -> Result<(), Refusal> {
+        self.lost = look.lost()?;
+        self.rows = look.rows()?;
+        self.room.more::<(RowImage, bool)>(self.rows.len())?;
+        let steady = self.kept().all(|(_, row)| row.is_steady());
         // After the rows: who changes a barn or a list is between two marks of its row.
-        let of = (look.memory, look.shape, look.engine, look.cache);
-        let Ok(nodes) = image::nodes(of.0, of.1, of.2, of.3) else {
-            this.complete = false;
-            return this;
-        };
-        let mut arrays = Vec::new();
+        let nodes = image::nodes(look.memory, look.shape, look.engine, look.cache)?;
+        let arrays = self.places(look, &nodes)?;
+        let addresses = arrays.iter().map(|of| of.n as usize).sum();
+        self.room.more::<(u64, State)>(addresses)?;
+        self.arrays.reserve_exact(addresses);
+        let whole = look.arrays(&arrays, &mut self.arrays)?;
+        self.hold(look, slabs)?;
+        self.list(look, &nodes, slabs)?;
+        self.complete = steady && whole;
+        Ok(())
+    }
+
+    /// The arrays of slots and barns.
+    fn places(&mut self, look: &Look<'l>, nodes: &[NodeImage]) -> Result<Vec<Array>, Refusal> {
         let most = look.cache.sheaf_capacity;
-        for (slot, row) in this.kept() {
+        let barns = nodes.iter().map(|of| of.full.len()).sum::<usize>();
+        self.room.more::<Array>(2 * self.rows.len() + barns)?;
+        let mut arrays = Vec::new();
+        for (slot, row) in self.kept() {
             let of = [
                 (row.main, row.n.min(most), State::Main { slot }),
                 (row.spare, row.spare_n.min(most), State::Spare { slot }),
             ];
-            arrays.extend(of.into_iter().filter(|of| of.0 != 0 && of.1 != 0));
+            let of = of.map(|(at, n, state)| Array { at, n, state });
+            arrays.extend(of.into_iter().filter(|of| of.at != 0 && of.n != 0));
         }
         for (node, number) in nodes.iter().zip(0..) {
-            let full = node
-                .full
-                .iter()
-                .map(|at| (*at, most, State::Barn { node: number }));
+            let state = State::Barn { node: number };
+            let full = node.full.iter().map(|at| Array {
+                at: *at,
+                n: most,
+                state,
+            });
             arrays.extend(full.filter(|_| look.has_arrays()));
         }
-        this.complete &= look.arrays(&arrays, &mut this.arrays);
-        this.hold(look, slabs);
-        this.list(&nodes, slabs);
-        this.arrays.sort_unstable_by_key(|mark| mark.0);
-        this.held.sort_unstable_by_key(|mark| mark.0);
-        this.listed.sort_unstable_by_key(|mark| mark.0);
-        this
+        Ok(arrays)
     }
 
     /// Slots and their rows, but for those that a fork left torn.
@@ -200,45 +267,68 @@ impl Marks {
         rows.filter(|(_, lost)| !**lost).map(|(row, _)| row)
     }
 
-    fn hold(&mut self, look: &Look<'_>, slabs: &[SlabImage]) {
+    /// Follows the lists of slots.
+    fn hold(&mut self, look: &Look<'l>, slabs: &[SlabImage]) -> Result<(), Refusal> {
+        // In truth a slab is held once: what says more of them is a circle.
+        let most = slabs.len().saturating_add(self.rows.len());
+        self.room.more::<(u32, Holder)>(most)?;
         let mut held = Vec::new();
         for (slot, row) in self.kept() {
+            look.memory.step()?;
             if row.slab != 0 {
                 held.push((row.slab, Holder::InHand { slot }));
             }
             let mut at = row.partial;
-            for _ in 0..row.nr_partial.min(slabs.len() as u32) {
+            for _ in 0..row.nr_partial {
                 let Some(slab) = slabs::find(slabs, at).filter(|_| look.has_cpu_slab()) else {
                     break;
                 };
-                // In truth a slab is held once: what says more of them is a circle.
-                if held.len() > 2 * slabs.len() {
+                if held.len() >= most {
                     break;
                 }
                 held.push((at, Holder::Partial { slot }));
-                let now = slabs::again(look.memory, look.shape, look.engine, &[*slab]);
+                let now = slabs::again(look.memory, look.shape, look.engine, &[*slab])?;
                 at = now.first().map_or(0, |of| of.next);
             }
         }
         self.held = held;
+        Ok(())
     }
 
-    fn list(&mut self, nodes: &[NodeImage], slabs: &[SlabImage]) {
+    /// Follows the lists of nodes.
+    fn list(
+        &mut self,
+        look: &Look<'l>,
+        nodes: &[NodeImage],
+        slabs: &[SlabImage],
+    ) -> Result<(), Refusal> {
+        let mut left = slabs.len();
+        self.room.more::<(u32, u32)>(left)?;
         for node in nodes {
             let mut at = node.head;
-            for position in 0..node.nr_partial.min(slabs.len() as u32) {
-                let Some(slab) = slabs::find(slabs, at) else {
+            for position in 0..node.nr_partial {
+                look.memory.step()?;
+                let Some(slab) = slabs::find(slabs, at).filter(|_| left > 0) else {
                     break;
                 };
+                left -= 1;
                 self.listed.push((at, position));
                 at = slab.next;
             }
         }
+        Ok(())
     }
 
     /// Whether all rows are as they were when they were copied, and everything was.
-    pub fn still(&self, look: &Look<'_>) -> bool {
-        self.complete && (!look.memory.is_live() || look.rows().as_ref() == Some(&self.rows))
+    pub fn still(&self, look: &Look<'l>) -> Result<bool, Refusal> {
+        if !self.complete || !look.memory.is_live() {
+            return Ok(self.complete);
+        }
+        match look.rows() {
+            Ok(rows) => Ok(rows == self.rows),
+            Err(Refusal::Memory(_)) => Ok(false),
+            Err(other) => Err(other),
+        }
     }
 
     /// The first object of the own list of a slot.

@@ -67,7 +67,7 @@ impl<M: Memory + ?Sized> Memory for Box<M> {
     }
 }
 
-/// A number at a place of copied bytes; 0 outside of them.
+/// A number at a place of copied bytes. `Shape` has seen to it that every place is inside.
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let part = at.checked_add(8).and_then(|end| bytes.get(at..end));
     part.and_then(|part| part.try_into().ok())

@@ -14,11 +14,11 @@ mod contents;
 mod dump;
 mod find;
 mod image;
+mod lists;
 mod mapped;
 mod marks;
 mod memory;
 mod process;
-mod published;
 mod shape;
 mod slabs;
 mod snapshot;
@@ -27,6 +27,7 @@ mod validate;
 mod watch;
 
 pub use self::ask::{ask_to_validate, have_wait, let_go};
+pub use self::budget::Limits;
 pub use self::find::{Found, file, of_process, open_plain, read};
 pub use self::memory::{Memory, Part};
 pub use self::process::{Process, start_of};
@@ -40,7 +41,7 @@ use crate::snapshot::EngineSnapshot;
 use crate::validate::Validation;
 use std::collections::BTreeMap;
 
-use budget::Budget;
+use budget::{Bounded, Budget};
 use shape::Shape;
 use snapshot::StatMap;
 
@@ -50,6 +51,15 @@ pub struct Inspector<M> {
     memory: Budget<M>,
     shape: Shape,
     stats: StatMap,
+}
+
+/// How far a look came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// All that there is was looked at.
+    Whole,
+    /// It came to its limit ([`Limits`]): what is beyond was not looked at.
+    Cut,
 }
 
 impl<M: Memory> Inspector<M> {
@@ -66,13 +76,18 @@ impl<M: Memory> Inspector<M> {
         })
     }
 
+    /// Sets the limits of each look from now on; [`Limits::DEFAULT`] without.
+    pub fn limit(&self, limits: Limits) {
+        self.memory.limit(limits);
+    }
+
     /// The memory.
     pub const fn memory(&self) -> &M {
         self.memory.inner()
     }
 
-    /// One look, within its limit.
-    fn look<R>(&self, look: impl FnOnce(&dyn Memory) -> Result<R, Refusal>) -> Result<R, Refusal> {
+    /// One look, within its limits.
+    fn look<R>(&self, look: impl FnOnce(&Bounded<'_>) -> Result<R, Refusal>) -> Result<R, Refusal> {
         self.memory.renew();
         let seen = look(&self.memory);
         if self.memory.is_spent() {
@@ -84,7 +99,7 @@ impl<M: Memory> Inspector<M> {
     /// Looks at everything, as `Engine::snapshot` does; the oldest engine first.
     pub fn snapshot(&self) -> Result<Vec<EngineSnapshot>, Refusal> {
         self.look(|memory| {
-            let images = image::engines(memory, &self.shape)?;
+            let (images, _held) = image::engines(memory, &self.shape)?;
             let mut room = snapshot::MOST_SLOTS;
             let engines = images.iter();
             let look = |of| snapshot::engine(memory, &self.shape, &self.stats, of, &mut room);
@@ -95,61 +110,78 @@ impl<M: Memory> Inspector<M> {
 
 impl<M: Memory> Inspector<M> {
     /// Shows all caches to a visitor, as `Engine::dump` does, with the number of the engine
-    /// from 0; the oldest engine first.
+    /// from 0; the oldest engine first. Where a look comes to its limit, what was seen until
+    /// then was shown, and the answer says so; if that is nothing, it is refused.
     pub fn dump(
         &self,
         options: DumpOptions,
         visit: &mut dyn FnMut(usize, Visit<'_>) -> Next,
-    ) -> Result<(), Refusal> {
-        self.look(|memory| {
-            for (of, number) in image::engines(memory, &self.shape)?.iter().zip(0..) {
-                let visit = &mut |seen: Visit<'_>| visit(number, seen);
-                let next = dump::engine(memory, &self.shape, &self.stats, of, options, visit)?;
-                if next == Next::Stop {
-                    break;
+    ) -> Result<Reach, Refusal> {
+        self.memory.renew();
+        let memory: &Bounded<'_> = &self.memory;
+        let (images, _held) = image::engines(memory, &self.shape)?;
+        let mut whole = Reach::Whole;
+        let mut shown = false;
+        for (of, number) in images.iter().zip(0..) {
+            let visit = &mut |seen: Visit<'_>| {
+                shown = true;
+                visit(number, seen)
+            };
+            match dump::engine(memory, &self.shape, &self.stats, of, options, visit) {
+                Ok((next, reach)) => {
+                    if reach == Reach::Cut {
+                        whole = reach;
+                    }
+                    if next == Next::Stop {
+                        break;
+                    }
                 }
+                Err(Refusal::TooMuch) if shown => whole = Reach::Cut,
+                Err(other) => return Err(other),
             }
-            Ok(())
-        })
+        }
+        Ok(whole)
     }
 
     /// The stacks that each engine keeps, the oldest engine first.
     pub fn stacks(&self) -> Result<Vec<Stacks>, Refusal> {
         self.look(|memory| {
-            let images = image::engines(memory, &self.shape)?;
+            let (images, _held) = image::engines(memory, &self.shape)?;
+            let mut room = stacks::MOST;
             let engines = images.iter();
-            Ok(engines
-                .map(|of| Stacks::read(memory, &self.shape, of))
-                .collect())
+            engines
+                .map(|of| Stacks::read(memory, &self.shape, of, &mut room))
+                .collect()
         })
     }
 
     /// Names of an engine's caches by their ids, the oldest engine first.
     pub fn names(&self) -> Result<Vec<BTreeMap<u32, String>>, Refusal> {
         self.look(|memory| {
-            let images = image::engines(memory, &self.shape)?.into_iter();
-            let names = images.map(|of| of.caches.into_iter().map(|of| (of.id, of.name)).collect());
+            let (images, _held) = image::engines(memory, &self.shape)?;
+            let caches = images.into_iter().map(|of| of.caches.into_iter());
+            let names = caches.map(|of| of.map(|of| (of.id, of.name)).collect());
             Ok(names.collect())
         })
     }
 
     /// Checks all caches of each engine, as `Engine::validate` does, but repairs nothing; the
-    /// oldest engine first.
+    /// oldest engine first. What was not reached within the limits is told as cut.
     pub fn validate(&self) -> Result<Vec<Validation>, Refusal> {
-        self.look(|memory| {
-            let images = image::engines(memory, &self.shape)?;
-            let check = |of| {
-                let mut found = Validation::new();
-                validate::engine(memory, &self.shape, &self.stats, of, &mut found)?;
-                Ok(found)
-            };
-            images.iter().map(check).collect()
-        })
+        self.memory.renew();
+        let memory: &Bounded<'_> = &self.memory;
+        let (images, _held) = image::engines(memory, &self.shape)?;
+        let check = |of| {
+            let mut found = Validation::new();
+            let seen = validate::engine(memory, &self.shape, &self.stats, of, &mut found);
+            match seen {
+                Err(Refusal::TooMuch) => found.cut = true,
+                seen => seen?,
+            }
+            // Whatever was not read because nothing was left.
+            found.cut |= memory.is_spent();
+            Ok(found)
+        };
+        images.iter().map(check).collect()
     }
-}
-
-/// The published figures of a segment as snapshots that hold sums only: no nodes, no slots,
-/// no occupancy.
-pub fn published(segment: &Segment) -> Vec<EngineSnapshot> {
-    published::engines(segment)
 }

@@ -1,7 +1,8 @@
 //! Where another process's engine has its parts, by the names in its segment.
 //!
-//! Looked up once and bounded: no structure is larger than [`MOST`], and every field lies in
-//! its structure. So whatever a segment says, reading costs a bounded amount.
+//! Looked up once and bounded: no structure is larger than [`MOST`], every field lies in its
+//! structure, and so does every structure in the one that it is a part of. So whatever a segment
+//! says, reading costs a bounded amount, and no field is read that was not copied.
 
 use super::Refusal;
 use crate::segment::Segment;
@@ -206,13 +207,37 @@ impl Shape {
             root_slots_used: segment.number("root.slots_used")?,
             root_inside: segment.number("root.inside")?,
         };
-        if this.row.stats + this.stats * 8 > this.row.sizeof
-            || this.engine.present + this.max_caches as usize * 4 > this.engine.sizeof
-            || this.cache.nodes + this.max_nodes as usize * this.part.sizeof > this.cache.sizeof
-            || this.desc.sizeof > 4096
-        {
-            return Err(Refusal::Structure("sizes"));
+        if this.parts().iter().all(|(part, whole)| part <= whole) && this.desc.sizeof <= 4096 {
+            Ok(this)
+        } else {
+            Err(Refusal::Structure("sizes"))
         }
-        Ok(this)
+    }
+
+    /// Where parts end, and the structures that they lie in.
+    fn parts(&self) -> [(usize, usize); 15] {
+        let words = self.barn_sheaves as usize * 8;
+        let caches = self.max_caches as usize * 4;
+        let nodes = self.max_nodes as usize * self.part.sizeof;
+        [
+            (self.engine.pages + self.pages.sizeof, self.engine.sizeof),
+            (self.engine.present + caches, self.engine.sizeof),
+            (self.pages.range + self.range.sizeof, self.pages.sizeof),
+            (self.cache.nodes + nodes, self.cache.sizeof),
+            (self.cache.outside + self.outside.sizeof, self.cache.sizeof),
+            (self.part.node + self.node.sizeof, self.part.sizeof),
+            (self.part.barn + self.barn.sizeof, self.part.sizeof),
+            (self.node.list_lock + self.lock.sizeof, self.node.sizeof),
+            (self.barn.full + words, self.barn.sizeof),
+            (self.barn.empty + words, self.barn.sizeof),
+            (self.row.stats + self.stats * 8, self.row.sizeof),
+            (self.debug.layout + self.layout.sizeof, self.debug.sizeof),
+            (
+                self.debug.quarantine + self.quarantine.sizeof,
+                self.debug.sizeof,
+            ),
+            (self.guarded.live + caches, self.guarded.sizeof),
+            (16, self.quarantine_words * 8),
+        ]
     }
 }

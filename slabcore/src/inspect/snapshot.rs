@@ -5,15 +5,18 @@
 //! operation. Slots told one by one are bounded; the rest is in the sums.
 
 use super::Refusal;
+use super::budget::Bounded;
 use super::image::{self, AT_ONCE, CacheImage, EngineImage};
-use super::memory::{Memory, Part, u32_at, u64_at};
+use super::memory::{Part, u32_at, u64_at};
 use super::shape::Shape;
 use crate::debug::flags::DebugFlags;
 use crate::debug::layout::{LayoutParts, ObjectLayout};
 use crate::pages::unpack;
 use crate::policy::Policy;
 use crate::slab::Word;
-use crate::snapshot::{BUCKETS, CacheSnapshot, EngineSnapshot, NodeSnapshot, SlotSnapshot, bucket};
+use crate::snapshot::{
+    BUCKETS, CacheSnapshot, DebugSnapshot, EngineSnapshot, NodeSnapshot, SlotSnapshot, bucket,
+};
 use crate::stats::{Counters, Stat};
 
 /// Slots that are told one by one, over all caches.
@@ -39,7 +42,7 @@ impl StatMap {
     /// Objects of a cache in use, by its counters.
     pub fn live(
         &self,
-        memory: &dyn Memory,
+        memory: &Bounded<'_>,
         shape: &Shape,
         engine: &EngineImage,
         cache: &CacheImage,
@@ -67,7 +70,7 @@ impl StatMap {
 /// Where all runs of an engine are looked at, in order: for each slab its page, its
 /// descriptor, and its cache's id.
 pub(super) fn each_slab(
-    memory: &dyn Memory,
+    memory: &Bounded<'_>,
     shape: &Shape,
     engine: &EngineImage,
     see: &mut dyn FnMut(Slab<'_>) -> bool,
@@ -90,8 +93,9 @@ pub(super) fn each_slab(
             ];
             memory.read(&mut parts);
             if let Some(part) = parts.iter().find(|part| !part.whole()) {
-                return Err(Refusal::Memory(part.at));
+                return Err(memory.missing(part.at));
             }
+            memory.steps(n)?;
             let [descs, map] = parts;
             let mut next = page;
             while next < page + n as u32 {
@@ -105,7 +109,6 @@ pub(super) fn each_slab(
                         page: next,
                         order: order.min(20),
                         cache,
-                        range,
                         desc,
                     };
                     if !see(slab) {
@@ -127,7 +130,6 @@ pub(super) struct Slab<'d> {
     pub page: u32,
     pub order: u32,
     pub cache: u32,
-    pub range: &'d image::RangeImage,
     /// The descriptor, and perhaps what is behind it.
     pub desc: &'d [u8],
 }
@@ -141,12 +143,13 @@ impl Slab<'_> {
 
 /// An engine.
 pub(super) fn engine(
-    memory: &dyn Memory,
+    memory: &Bounded<'_>,
     shape: &Shape,
     stats: &StatMap,
     engine: &EngineImage,
     room: &mut usize,
 ) -> Result<EngineSnapshot, Refusal> {
+    let _held = memory.hold::<(CacheSnapshot, usize)>(engine.caches.len())?;
     let mut caches = Vec::with_capacity(engine.caches.len());
     let mut bytes = Vec::new();
     for of in &engine.caches {
@@ -168,7 +171,7 @@ pub(super) fn engine(
 }
 
 fn occupancy(
-    memory: &dyn Memory,
+    memory: &Bounded<'_>,
     shape: &Shape,
     engine: &EngineImage,
     caches: &mut [CacheSnapshot],
@@ -208,7 +211,7 @@ struct Rows {
 }
 
 fn read_rows(
-    memory: &dyn Memory,
+    memory: &Bounded<'_>,
     shape: &Shape,
     stats: &StatMap,
     (cache, slots): (&CacheImage, u32),
@@ -226,6 +229,7 @@ fn read_rows(
     let mut slot = 1;
     while slot < slots {
         let n = at_once.min(slots - slot);
+        memory.steps(n as usize)?;
         bytes.resize(n as usize * of.sizeof, 0);
         image::rows(memory, shape, cache, slot, bytes)?;
         for (row, slot) in bytes.chunks(of.sizeof).zip(slot..) {
@@ -257,7 +261,7 @@ fn read_rows(
 }
 
 fn cache(
-    memory: &dyn Memory,
+    memory: &Bounded<'_>,
     shape: &Shape,
     stats: &StatMap,
     engine: &EngineImage,
@@ -309,18 +313,13 @@ fn cache(
         nodes,
         slots: rows.slots,
         occupancy: [0; BUCKETS],
-        flags: debug
-            .layout
-            .as_ref()
-            .map_or(DebugFlags::NONE, ObjectLayout::flags),
-        faults: debug.faults,
-        quarantined: debug.quarantined,
+        debug: debug.as_ref().map(Debug::told),
         counters: rows.counters,
     })
 }
 
-/// What a debug cache's layer says.
-#[derive(Debug, Default)]
+/// What a debug cache's layer says; of a cache without one there is nothing to say.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Debug {
     pub layout: Option<ObjectLayout>,
     pub faults: u64,
@@ -330,20 +329,30 @@ pub(super) struct Debug {
 }
 
 impl Debug {
-    /// Nothing for a cache without one, or where it cannot be read.
-    pub fn read(memory: &dyn Memory, shape: &Shape, cache: &CacheImage) -> Self {
+    /// `None` where it cannot be read, or is none.
+    pub fn read(memory: &Bounded<'_>, shape: &Shape, cache: &CacheImage) -> Option<Self> {
         let of = &shape.debug;
-        let mut bytes = vec![0; of.sizeof];
-        if cache.debug == 0 || memory.get(cache.debug, &mut bytes).is_err() {
-            return Self::default();
+        if cache.debug == 0 {
+            return cache.policy.is_some().then(Self::default);
         }
+        let mut bytes = vec![0; of.sizeof];
+        memory.get(cache.debug, &mut bytes).ok()?;
         let quarantine = bytes.get(of.quarantine..).unwrap_or_default();
         let layout = bytes.get(of.layout..).unwrap_or_default();
-        Self {
-            layout: layout_of(shape, layout),
+        Some(Self {
+            layout: Some(layout_of(shape, layout)?),
             faults: u64_at(&bytes, of.faults),
             quarantined: u64_at(quarantine, shape.quarantine.count),
             quarantine: u64_at(quarantine, shape.quarantine.first),
+        })
+    }
+
+    fn told(&self) -> DebugSnapshot {
+        let flags = self.layout.as_ref().map(ObjectLayout::flags);
+        DebugSnapshot {
+            flags: flags.unwrap_or(DebugFlags::NONE),
+            faults: self.faults,
+            quarantined: self.quarantined,
         }
     }
 }

@@ -4,15 +4,17 @@
 //! it is about did not change while it was looked at, by the same marks that confirm it
 //! inside: a word with its tag, rows with their stamps, and lists and debug caches by the
 //! lock that protects them, which counts how often it was taken. What never held still is
-//! counted as not checked. Nothing is repaired.
+//! counted as not checked, and so is what cannot be read. Where the look comes to its limit
+//! the validation is cut. Nothing is repaired.
 
+use super::budget::Bounded;
 use super::contents::{self, Contents};
 use super::dump::quarantined;
 use super::image::{self, EngineImage, NodeImage};
+use super::lists::List;
 use super::marks::{Look, Marks};
-use super::memory::Memory;
 use super::shape::Shape;
-use super::slabs::{self, SlabImage};
+use super::slabs::{self, ByAddress, SlabImage, Spot};
 use super::snapshot::Debug;
 use super::{Refusal, StatMap};
 use crate::debug::cache::LINK_PATTERN;
@@ -29,17 +31,19 @@ type Moment = Option<Option<Finding>>;
 
 /// Times to look at what keeps changing.
 const TRIES: usize = 8;
+/// Slabs of arrays that are copied in one step at most.
+const AT_ONCE: usize = 256;
 
-/// Checks all caches of an engine.
+/// Checks all caches of an engine, as far as the look goes.
 pub(super) fn engine(
-    memory: &dyn Memory,
+    memory: &Bounded<'_>,
     shape: &Shape,
     stats: &StatMap,
     engine: &EngineImage,
     found: &mut Validation,
 ) -> Result<(), Refusal> {
-    let slabs = slabs::by_cache(engine, slabs::collect(memory, shape, engine)?);
-    for (cache, slabs) in engine.caches.iter().zip(slabs) {
+    let spots = slabs::collect(memory, shape, engine)?;
+    for cache in &engine.caches {
         let look = Look {
             memory,
             shape,
@@ -52,10 +56,11 @@ pub(super) fn engine(
             look,
             found,
         };
-        check.slabs(&slabs);
-        check.lists(&slabs);
-        if cache.policy.is_some() {
-            check.arrays(&slabs);
+        match check.cache(spots.of(cache.id)) {
+            Ok(()) => {}
+            // A cache that is too large is no reason to leave the others out.
+            Err(Refusal::TooMuch) if !memory.is_spent() => found.cut = true,
+            Err(other) => return Err(other),
         }
     }
     Ok(())
@@ -63,7 +68,8 @@ pub(super) fn engine(
 
 struct Check<'l, 'f> {
     look: Look<'l>,
-    debug: Debug,
+    /// `None` where it cannot be read: then no bytes are checked.
+    debug: Option<Debug>,
     found: &'f mut Validation,
 }
 
@@ -88,42 +94,58 @@ impl Check<'_, '_> {
         Finding::new(self.look.cache.id, slab.node, fault).in_slab(slab.address as usize)
     }
 
+    fn cache(&mut self, spots: &[Spot]) -> Result<(), Refusal> {
+        let look = self.look;
+        let (slabs, _held) = slabs::images(look.memory, look.shape, look.engine, spots)?;
+        self.slabs(&slabs)?;
+        self.lists(&slabs)?;
+        if look.cache.policy.is_some() {
+            self.arrays(&slabs)?;
+        }
+        Ok(())
+    }
+
     /// Words, lists and bytes of all slabs.
-    fn slabs(&mut self, all: &[SlabImage]) {
-        let out = quarantined(self.look.memory, self.look.shape, &self.debug);
+    fn slabs(&mut self, all: &[SlabImage]) -> Result<(), Refusal> {
+        let look = self.look;
+        let out = quarantined(look.memory, look.shape, self.debug.as_ref())?;
         let mut rest = all;
         while !rest.is_empty() {
-            let (some, after) = rest.split_at(contents::batch(&self.look, rest).min(rest.len()));
+            let (some, after) = rest.split_at(contents::batch(&look, rest).min(rest.len()));
             rest = after;
             let mut waiting = some.to_vec();
             for _ in 0..TRIES {
-                let nodes = self.nodes();
-                let copies = contents::copy(&self.look, &waiting);
-                let quiet = steady(&nodes, &self.nodes());
+                let nodes = self.nodes()?;
+                let copies = contents::copy(&look, &waiting)?;
+                let quiet = steady(&nodes, &self.nodes()?);
                 waiting.clear();
-                for of in &copies {
+                for of in &copies.list {
                     let held = quiet.get(of.slab.node as usize).copied().unwrap_or(false);
-                    let sure = of.same && (self.look.cache.policy.is_some() || held);
+                    let sure = of.same && (look.cache.policy.is_some() || (held && out.whole));
                     if sure && !of.bytes.is_empty() {
                         self.found.slabs += 1;
-                        self.slab(of, &|at| out.contains(&at));
+                        self.slab(of, &|at| out.contains(at));
                     } else {
                         waiting.push(of.slab);
                     }
                 }
-                if waiting.is_empty() || !self.look.memory.is_live() {
+                if waiting.is_empty() || !look.memory.is_live() {
                     break;
                 }
             }
             self.found.unchecked += waiting.len() as u64;
             self.found.slabs += waiting.len() as u64;
         }
+        Ok(())
     }
 
     /// The nodes as they are now; nothing if they cannot be read.
-    fn nodes(&self) -> Vec<NodeImage> {
+    fn nodes(&self) -> Result<Vec<NodeImage>, Refusal> {
         let of = &self.look;
-        image::nodes(of.memory, of.shape, of.engine, of.cache).unwrap_or_default()
+        match image::nodes(of.memory, of.shape, of.engine, of.cache) {
+            Err(Refusal::Memory(_)) => Ok(Vec::new()),
+            seen => seen,
+        }
     }
 
     /// A slab that held still.
@@ -158,7 +180,7 @@ impl Check<'_, '_> {
 
     /// The bytes of a debug cache's slab, whose list is sound.
     fn bytes(&mut self, of: &Contents, free: &Seen, out: &dyn Fn(u64) -> bool) {
-        let Some(layout) = self.debug.layout else {
+        let Some(layout) = self.debug.as_ref().and_then(|of| of.layout) else {
             return;
         };
         let look = self.look;
@@ -175,8 +197,7 @@ impl Check<'_, '_> {
                 objects: of.word.objects(),
                 outside: layout.free_pointer_outside(),
             };
-            let at = of.slab.address + u64::from(object) * u64::from(look.cache.size);
-            let in_quarantine = out(at + u64::from(look.cache.object_offset));
+            let in_quarantine = out(of.object(&look, object));
             let damage = check_object(slot, state, &layout, &rule).filter(|_| !in_quarantine);
             if let Some(damage) = damage {
                 let finding = self.finding(&of.slab, Fault::Damage(damage.kind()));
@@ -196,166 +217,99 @@ impl Check<'_, '_> {
     }
 
     /// The nodes' lists of partial slabs.
-    fn lists(&mut self, slabs: &[SlabImage]) {
-        let mut found = Vec::new();
-        let mut left: Vec<usize> = (0..self.look.cache.nodes.len()).collect();
+    fn lists(&mut self, slabs: &[SlabImage]) -> Result<(), Refusal> {
+        let look = self.look;
+        let mut left: Vec<usize> = (0..look.cache.nodes.len()).collect();
         for _ in 0..TRIES {
-            let before = self.nodes();
+            let before = self.nodes()?;
             // What is listed now, whether it was there at the first pass or not.
-            let now = slabs::again(self.look.memory, self.look.shape, self.look.engine, slabs);
-            let same = steady(&before, &self.nodes());
-            left.retain(|node| {
-                let (Some(image), Some(true)) = (before.get(*node), same.get(*node)) else {
-                    return true;
+            let now = slabs::again(look.memory, look.shape, look.engine, slabs)?;
+            let same = steady(&before, &self.nodes()?);
+            let mut moving = Vec::new();
+            for node in left {
+                let (Some(image), Some(true)) = (before.get(node), same.get(node)) else {
+                    moving.push(node);
+                    continue;
                 };
-                let known = self.list(*node as u32, image, &now, &mut found);
-                !known
-            });
-            if left.is_empty() || !self.look.memory.is_live() {
+                let mut list = List::new(look, node as u32, image);
+                if list.follow(&now)? {
+                    list.found.into_iter().for_each(|of| self.found.tell(of));
+                    self.found.more += list.more;
+                } else {
+                    moving.push(node);
+                }
+            }
+            left = moving;
+            if left.is_empty() || !look.memory.is_live() {
                 break;
             }
         }
         self.found.moving += u64::from(!left.is_empty());
-        for finding in found {
-            self.found.tell(finding);
-        }
-    }
-
-    /// One list that held still; false if a slab of it came later than the slabs are known.
-    fn list(
-        &self,
-        node: u32,
-        image: &NodeImage,
-        slabs: &[SlabImage],
-        found: &mut Vec<Finding>,
-    ) -> bool {
-        let look = self.look;
-        let id = look.cache.id;
-        let (mut at, mut before, mut n) = (image.head, None::<&SlabImage>, 0);
-        let broken = |of: Option<&SlabImage>| {
-            let finding = Finding::new(id, node, Fault::ListBroken);
-            of.map_or(finding, |of| finding.in_slab(of.address as usize))
-        };
-        while at != 0 {
-            if n > image.nr_partial || look.engine.range_of(at).is_none() {
-                found.push(broken(before));
-                return true;
-            }
-            let Some(slab) = slabs::find(slabs, at) else {
-                // A new slab, or one of another cache.
-                let one = [SlabImage {
-                    page: at,
-                    order: 0,
-                    cache: 0,
-                    raw: 0,
-                    owner: 0,
-                    own: 0,
-                    own_free: 0,
-                    prev: 0,
-                    next: 0,
-                    node,
-                    place: 0,
-                    queued: false,
-                    on_node: 0,
-                    address: 0,
-                }];
-                let now = slabs::again(look.memory, look.shape, look.engine, &one);
-                let foreign = now.first().filter(|of| of.cache != 0 && of.cache != id + 1);
-                if let Some(of) = foreign {
-                    let finding = Finding::new(id, node, Fault::ForeignSlab);
-                    found.push(finding.in_slab(of.address as usize));
-                }
-                return foreign.is_some();
-            };
-            let mut tell = |fault| {
-                let finding = Finding::new(id, node, fault);
-                found.push(finding.in_slab(slab.address as usize));
-            };
-            if slab.prev != before.map_or(0, |of| of.page) {
-                found.push(broken(Some(slab)));
-                return true;
-            }
-            if slab.on_node != 1 {
-                tell(Fault::OnNodeFlag);
-            }
-            if slab.cache != id + 1 || slab.node != node {
-                tell(Fault::ForeignSlab);
-                return true;
-            }
-            if slab.word(look.shape).frozen() {
-                tell(Fault::ListedFrozen);
-            }
-            n += 1;
-            before = Some(slab);
-            at = slab.next;
-        }
-        if image.tail != before.map_or(0, |of| of.page) {
-            found.push(broken(before));
-        }
-        if n != image.nr_partial {
-            let counted = image.nr_partial;
-            let fault = Fault::PartialCount { found: n, counted };
-            found.push(Finding::new(id, node, fault));
-        }
-        true
+        Ok(())
     }
 
     /// Objects in arrays and own lists: each is in one place.
-    fn arrays(&mut self, slabs: &[SlabImage]) {
+    fn arrays(&mut self, slabs: &[SlabImage]) -> Result<(), Refusal> {
         let mut before = None;
         for _ in 0..TRIES {
-            let marks = Marks::gather(&self.look, slabs);
-            let seen = self.look_at_arrays(&marks, slabs);
+            let marks = Marks::gather(&self.look, slabs)?;
+            let seen = self.look_at_arrays(&marks, slabs)?;
             match seen {
                 // Seen twice, for all that a copy may mix.
                 Some(Some(finding)) if before == Some(finding) || !self.look.memory.is_live() => {
-                    return self.found.tell(finding);
+                    self.found.tell(finding);
+                    return Ok(());
                 }
-                Some(None) => return,
+                Some(None) => return Ok(()),
                 seen => before = seen.flatten(),
             }
         }
         self.found.moving += 1;
+        Ok(())
     }
 
     /// The first fault of one look; nothing if it was not of one moment.
-    fn look_at_arrays(&self, marks: &Marks, slabs: &[SlabImage]) -> Moment {
+    fn look_at_arrays(&self, marks: &Marks<'_>, slabs: &[SlabImage]) -> Result<Moment, Refusal> {
         let look = self.look;
-        let mut wanted: Vec<SlabImage> = Vec::new();
+        let by_address = ByAddress::new(look.memory, look.shape, slabs)?;
+        let mut wanted = vec![false; slabs.len()];
         let mut fault = None;
         for (address, place) in marks.arrays() {
-            match slab_at(look.shape, slabs, *address) {
-                Some(slab) if wanted.last().is_some_and(|last| last.page == slab.page) => {}
-                Some(slab) => wanted.push(*slab),
+            look.memory.step()?;
+            match by_address.find(*address) {
+                Some(slab) => wanted.get_mut(slab).into_iter().for_each(|of| *of = true),
                 // It may be in a slab that came later.
-                None if look.engine.owns(*address, look.shape.page) => return None,
+                None if look.engine.owns(*address, look.shape.page) => return Ok(None),
                 None => {
                     let kind = Fault::NotAnObject { place: *place };
                     fault = fault.or(Some(Finding::new(look.cache.id, 0, kind)));
                 }
             }
         }
-        let held = slabs.iter().filter(|slab| {
-            matches!(marks.holder(&look, slab), Holder::InHand { .. }) && !look.has_owners()
-        });
-        wanted.extend(held.copied());
-        wanted.sort_unstable_by_key(|slab| slab.page);
-        wanted.dedup_by_key(|slab| slab.page);
-        let mut rest = &*wanted;
-        while !rest.is_empty() && fault.is_none() {
-            let (some, after) = rest.split_at(contents::batch(&look, rest).min(rest.len()));
-            rest = after;
-            let copies = contents::copy(&look, some);
-            if copies.len() != some.len() || copies.iter().any(|of| !of.same) {
-                return None;
+        for (slab, wanted) in slabs.iter().zip(&mut wanted) {
+            let holder = marks.holder(&look, slab);
+            *wanted |= matches!(holder, Holder::InHand { .. }) && !look.has_owners();
+        }
+        let mut wanted = slabs.iter().zip(wanted).filter(|of| of.1).map(|of| *of.0);
+        let mut rest = Vec::new();
+        while fault.is_none() {
+            rest.extend(wanted.by_ref().take(AT_ONCE - rest.len()));
+            if rest.is_empty() {
+                break;
+            }
+            let after = rest.split_off(contents::batch(&look, &rest).min(rest.len()));
+            let copies = contents::copy(&look, &rest)?.list;
+            if copies.len() != rest.len() || copies.iter().any(|of| !of.same) {
+                return Ok(None);
             }
             fault = copies.iter().find_map(|of| self.in_one_place(of, marks));
+            rest = after;
         }
-        marks.still(&look).then_some(fault)
+        Ok(marks.still(&look)?.then_some(fault))
     }
 
     /// The objects of one slab that are in arrays against each other and against its lists.
-    fn in_one_place(&self, of: &Contents, marks: &Marks) -> Option<Finding> {
+    fn in_one_place(&self, of: &Contents, marks: &Marks<'_>) -> Option<Finding> {
         let look = self.look;
         let mut listed = Seen::new();
         // A damaged list is told by the checks of slabs.
@@ -411,7 +365,7 @@ impl Check<'_, '_> {
 }
 
 /// The own list of a slab's holder, as far as it goes.
-fn own_list(look: &Look<'_>, of: &Contents, marks: &Marks, holder: Holder) -> Vec<u16> {
+fn own_list(look: &Look<'_>, of: &Contents, marks: &Marks<'_>, holder: Holder) -> Vec<u16> {
     use crate::slab::Links as _;
     let objects = of.word.objects();
     match holder {
@@ -426,17 +380,6 @@ fn own_list(look: &Look<'_>, of: &Contents, marks: &Marks, holder: Holder) -> Ve
         Holder::Nobody => Vec::new(),
         _ => of.own().filter(|object| *object < objects).collect(),
     }
-}
-
-/// The slab that an address is in.
-fn slab_at<'s>(shape: &Shape, slabs: &'s [SlabImage], address: u64) -> Option<&'s SlabImage> {
-    // Addresses rise with pages within a range; ranges may lie in any order.
-    let within = |of: &&SlabImage| {
-        (of.address..of.address.saturating_add(of.bytes(shape))).contains(&address)
-    };
-    let after = slabs.partition_point(|of| of.address <= address);
-    let near = after.checked_sub(1).and_then(|at| slabs.get(at));
-    near.filter(within).or_else(|| slabs.iter().find(within))
 }
 
 /// Which nodes' locks were free at two looks and not taken in between.

@@ -17,6 +17,7 @@ mod live;
 mod make;
 mod place;
 mod publish;
+mod published;
 mod read;
 
 pub use events::Event;

@@ -290,11 +290,15 @@ impl Segment {
             caches: caches(pair, need(kind::CACHES, "caches")?, counts[0]),
             left_out: copy.u64(head::LEFT_OUT),
         };
-        if let Some(section) = find(kind::EVENTS) {
+        // A head before the records, or a record that is larger than it says, may lie outside.
+        let inside = |of: &Section, bytes| of.at + bytes <= copy.0.len();
+        let events_end = |of: &Section| format::EVENTS_HEAD + of.record * of.count;
+        if let Some(section) = find(kind::EVENTS).filter(|of| inside(of, events_end(of))) {
             segment.events_total = copy.u64(section.at);
             segment.events = events(pair, section, segment.events_total);
         }
-        if let Some(section) = find(kind::MAILBOX) {
+        let mailbox = |of: &Section| inside(of, format::MAILBOX.record);
+        if let Some(section) = find(kind::MAILBOX).filter(mailbox) {
             segment.mailbox = Some(section.at);
             segment.answer = Answer::parse(bytes, section.at);
         }

@@ -42,6 +42,8 @@ pub struct Validation {
     pub unchecked: u64,
     /// Caches whose arrays and own lists did not hold still.
     pub moving: u64,
+    /// A look from outside came to its limit: what is beyond was not checked.
+    pub cut: bool,
 }
 
 impl Validation {
@@ -53,6 +55,7 @@ impl Validation {
             slabs: 0,
             unchecked: 0,
             moving: 0,
+            cut: false,
         }
     }
 
@@ -68,9 +71,9 @@ impl Validation {
         }
     }
 
-    /// Nothing is wrong.
+    /// Nothing is wrong, in all that there is.
     pub fn is_clean(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && !self.cut
     }
 }
 

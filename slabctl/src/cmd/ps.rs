@@ -25,10 +25,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Status> {
     if global.format() == Format::Jsonl {
         return Err(Failure::usage("ps has no json lines; use --json").into());
     }
-    let mut listing = process::list()?;
-    if let Some(pid) = global.pid {
-        listing.processes.retain(|of| of.pid == pid);
-    }
+    let listing = process::list(global.pid)?;
     let mut out = Context::out();
     if global.format() == Format::Json {
         let document = json_ps::document(&listing, jiff::Timestamp::now());
@@ -41,6 +38,12 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Status> {
         if let Some(why) = &of.refused {
             context.note(&format!("warning: process {}: {why}", of.pid));
         }
+    }
+    if listing.left_out > 0 {
+        let n = listing.left_out;
+        context.note(&format!(
+            "warning: there was no time to look at {n} processes"
+        ));
     }
     if listing.hidden > 0 {
         let n = listing.hidden;
@@ -66,17 +69,18 @@ fn table(context: &Context, listing: &Listing) -> Table {
     let scale = context.global.scale();
     let number = |n: Option<u64>| n.map_or_else(Cell::missing, |n| Cell::text(n.to_string()));
     for of in &listing.processes {
+        let named = |name: &Option<String>| name.as_deref().map_or_else(Cell::missing, Cell::text);
         let used = of.used_bytes.map(|n| Cell::text(size(n, scale)));
         table.row(vec![
             Cell::text(of.pid.to_string()),
-            Cell::text(&*of.program),
-            Cell::text(of.uid.to_string()),
+            named(&of.program),
+            number(of.uid.map(u64::from)),
             number(of.caches),
             number(of.objects),
             used.unwrap_or_else(Cell::missing),
             number(of.faults),
             Cell::text(access(of)),
-            Cell::text(&*of.engine),
+            named(&of.engine),
         ]);
     }
     table

@@ -46,12 +46,14 @@ fn write_cache(cache: &DumpCache, out: &mut impl Write) -> io::Result<()> {
         cache.objs_per_slab,
     )?;
     writeln!(out, "  {}", sums(cache))?;
-    if !cache.exact {
-        writeln!(
-            out,
-            "  it changed meanwhile: {} objects in use by the counters",
-            cache.counted
-        )?;
+    let counted = cache.counted.map(|n| n.to_string());
+    let counted = counted.as_deref().unwrap_or("?");
+    if cache.limited {
+        let says = "there is more of it than one look takes: the rest is not known";
+        writeln!(out, "  {says}; {counted} objects in use by the counters")?;
+    } else if !cache.exact {
+        let says = "it changed meanwhile";
+        writeln!(out, "  {says}: {counted} objects in use by the counters")?;
     }
     for (number, slab) in cache.slabs.iter().enumerate() {
         write_slab(number, slab, out)?;

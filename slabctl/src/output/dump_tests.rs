@@ -68,7 +68,8 @@ pub(crate) fn sample() -> Dump {
         ],
         slabs_total: 3,
         places: [1, 1, 1, 62, 1, 1, 1, 1, 1],
-        counted: 2,
+        counted: Some(2),
+        limited: false,
         exact: false,
         slabs: vec![slab],
     };
@@ -78,12 +79,14 @@ pub(crate) fn sample() -> Dump {
         slabs: Vec::new(),
         slabs_total: 0,
         places: [0; 9],
+        limited: false,
         exact: true,
         ..cache.clone()
     };
     Dump {
         caches: vec![cache, plain],
         cut: 2,
+        limited: false,
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Document<'a> {
     system: SystemInfo<'a>,
     /// Number of slabs of these caches that are left out of this document.
     cut_slabs: u64,
+    /// The look came to its limit: there may be more slabs and caches.
+    limited: bool,
     /// The caches, in the order of their making; a kernel's in its own order.
     caches: Vec<CacheOut<'a>>,
     /// What to know about the source.
@@ -289,7 +291,7 @@ fn cache(of: &DumpCache) -> CacheOut<'_> {
         slab_size: Some(of.slab_size.into()),
         objs_per_slab: Some(of.objs_per_slab.into()),
         slabs_total: Some(of.slabs_total),
-        objects: Some(of.counted),
+        objects: of.counted,
         exact: of.exact,
         places: Some(Places {
             allocated,
@@ -352,6 +354,7 @@ pub(crate) fn of_kernel<'a>(snapshot: &'a Snapshot, list: &'a [Dumped<'_>]) -> D
         source: Source::of(&snapshot.origin),
         system: SystemInfo::of(&snapshot.system),
         cut_slabs: 0,
+        limited: false,
         caches: list.iter().map(|one| of_one(one, page_size)).collect(),
         warnings: WarningOut::all(&snapshot.warnings),
     }
@@ -371,6 +374,7 @@ pub(crate) fn of_engine<'a>(snapshot: &'a Snapshot, dump: &'a Dump) -> Document<
         source: Source::of(&snapshot.origin),
         system: SystemInfo::of(&snapshot.system),
         cut_slabs: dump.cut,
+        limited: dump.limited,
         caches: dump.caches.iter().map(cache).collect(),
         warnings: WarningOut::all(&snapshot.warnings),
     }

@@ -23,6 +23,8 @@ pub(crate) struct Document<'a> {
     processes: Vec<ProcessOut<'a>>,
     /// Number of processes that may not be looked at; some of them may be on the engine.
     hidden: u64,
+    /// Number of processes that there was no time for; some of them may be on the engine.
+    left_out: u64,
 }
 
 /// One process.
@@ -30,12 +32,12 @@ pub(crate) struct Document<'a> {
 struct ProcessOut<'a> {
     /// Process id.
     pid: u32,
-    /// Name of its program.
-    program: &'a str,
-    /// User id, as the process tells it.
-    uid: u64,
-    /// The engine, with its version.
-    engine: &'a str,
+    /// Name of its program; null when not known.
+    program: Option<&'a str>,
+    /// User id, as the system tells it; null when not known.
+    uid: Option<u32>,
+    /// The engine, with its version; null when its segment is refused.
+    engine: Option<&'a str>,
     /// Number of its caches; null when nothing is known yet.
     caches: Option<u64>,
     /// Objects in use in them; null when nothing is known yet.
@@ -55,9 +57,9 @@ impl<'a> ProcessOut<'a> {
     fn of(of: &'a Listed) -> Self {
         Self {
             pid: of.pid,
-            program: &of.program,
+            program: of.program.as_deref(),
             uid: of.uid,
-            engine: &of.engine,
+            engine: of.engine.as_deref(),
             caches: of.caches,
             objects: of.objects,
             used_bytes: of.used_bytes,
@@ -75,6 +77,7 @@ pub(crate) fn document(listing: &Listing, now: Timestamp) -> Document<'_> {
         generated_at: moment(Some(now)),
         processes: listing.processes.iter().map(ProcessOut::of).collect(),
         hidden: listing.hidden,
+        left_out: listing.left_out,
     }
 }
 
@@ -87,9 +90,9 @@ mod tests {
     fn processes_follow_the_schema() {
         let known = Listed {
             pid: 7,
-            program: "redis".into(),
-            uid: 1000,
-            engine: "slabcore 0.1.0".into(),
+            program: Some("redis".into()),
+            uid: Some(1000),
+            engine: Some("slabcore 0.1.0".into()),
             caches: Some(3),
             objects: Some(4),
             used_bytes: Some(4096),
@@ -104,6 +107,7 @@ mod tests {
         };
         let listing = Listing {
             processes: vec![known, refused],
+            left_out: 0,
             hidden: 2,
         };
         let value = serde_json::to_value(document(&listing, Timestamp::UNIX_EPOCH)).unwrap();

@@ -32,7 +32,7 @@ pub(crate) struct Validation<'a> {
     /// What it runs on.
     system: SystemInfo<'a>,
     /// True when nothing is wrong; null when that is not known: the kernel's log
-    /// has gaps, or nothing was checked.
+    /// has gaps, nothing was checked, or there is more than one look takes.
     clean: Option<bool>,
     /// Number of caches checked.
     caches: u64,
@@ -197,7 +197,8 @@ impl<'a> NotCheckedOut<'a> {
 pub(crate) fn of_engine<'a>(snapshot: &'a Snapshot, verdict: &'a Verdict) -> Validation<'a> {
     let rows = verdict.faults.iter().map(Row::of_engine);
     Validation {
-        clean: Some(verdict.faults.is_empty()),
+        // What was not checked may be anything.
+        clean: Some(verdict.faults.is_empty()).filter(|clean| !(*clean && verdict.cut)),
         caches: verdict.caches,
         slabs: Some(verdict.slabs),
         passes: verdict.passes,

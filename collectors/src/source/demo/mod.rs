@@ -19,6 +19,7 @@ use slabcore::debug::operation::now_ns;
 use slabcore::debug::report::Symbolize as _;
 use slabcore::debug::symbols::Symbols;
 use slabcore::dump::{DumpOptions, Next, Visit};
+use slabcore::inspect::Reach;
 use slabcore::{Decommit, Engine, EngineConfig};
 
 use super::inside::{self, Inside};
@@ -133,9 +134,9 @@ impl Inside for Engine {
         &self,
         options: DumpOptions,
         visit: &mut dyn FnMut(usize, Visit<'_>) -> Next,
-    ) -> Result<(), Infallible> {
+    ) -> Result<Reach, Infallible> {
         Self::dump(self, options, &mut |seen| visit(0, seen));
-        Ok(())
+        Ok(Reach::Whole)
     }
 
     fn stack(&self, _: usize, stack: Handle) -> Option<Vec<u64>> {
@@ -206,14 +207,7 @@ impl Source for DemoSource {
             ..Origin::new(OriginKind::Demo, self.describe())
         };
         let warnings = notes(self.control.ended());
-        let whole = engine::Depth::Whole;
-        Ok(engine::snapshot(
-            &[seen],
-            whole,
-            engine::own(),
-            origin,
-            warnings,
-        ))
+        Ok(engine::snapshot(&[seen], engine::own(), origin, warnings))
     }
 }
 

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use object::Endianness;
 use object::elf::{FileHeader64, NT_FILE, PT_LOAD, PT_NOTE};
-use object::read::ReadCache;
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
-use slabcore::inspect::{Inspector, Memory, Part, Refusal};
+use slabcore::inspect::{Inspector, Limits, Memory, Part, Refusal};
 use slabcore::segment::{Segment, format};
 
+use super::limited::Limited;
 use super::looks::{self, Looks};
 use super::symbols::{Mapping, Symbols};
 use super::{segment, sites};
@@ -24,11 +24,16 @@ use crate::error::Error;
 use crate::model::{
     Dump, DumpDemand, Origin, OriginKind, Snapshot, Warning, WarningCode, Warnings,
 };
-use crate::source::engine::{self, Depth};
+use crate::source::engine;
 use crate::source::{Demand, Engines, Source, Verdict};
 
 /// Parts of memory, and mapped files, at most.
 const MOST: usize = 1 << 17;
+
+/// How long a look at a core takes.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Bytes of tables and notes that are read: a list of as many files takes less.
+const MOST_BYTES: u64 = 32 << 20;
 
 /// A part of memory and where it is in the file.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +59,7 @@ impl CoreMemory {
             why: why.to_owned(),
         };
         let copy = file.try_clone().map_err(|e| Error::from_io(path, e))?;
-        let data = ReadCache::new(copy);
+        let data = Limited::new(copy, MOST_BYTES);
         let header = FileHeader64::<Endianness>::parse(&data);
         let header = header.map_err(|_| broken("no ELF file of a 64-bit machine"))?;
         let endian = header
@@ -152,12 +157,9 @@ fn mapped_files(desc: &[u8]) -> Vec<Mapping> {
     let names = names.split(|byte| *byte == 0);
     let mapping = |(n, name): (usize, &[u8])| {
         let field = |k| word(2 + n * 3 + k);
-        Some(Mapping {
-            start: field(0)?,
-            end: field(1)?,
-            offset: field(2)?.checked_mul(page)?,
-            path: String::from_utf8_lossy(name).into_owned().into(),
-        })
+        let place = (field(0)?, field(1)?);
+        let offset = field(2)?.checked_mul(page)?;
+        Some(Mapping::new(place, offset, &String::from_utf8_lossy(name)))
     };
     (0..n).zip(names).filter_map(mapping).collect()
 }
@@ -190,12 +192,19 @@ impl CoreSource {
             let program = Path::new(&segment.identity.program);
             for file in files.iter_mut().filter(|of| of.path == program) {
                 exe.clone_into(&mut file.path);
+                file.deleted = false;
             }
         }
         let inspector = Inspector::new(memory, &segment);
+        let inspector = inspector.map_err(|why| broken(why.to_string()))?;
+        // A file makes nobody wait, and its user named it.
+        inspector.limit(Limits {
+            time: LONGEST,
+            ..Limits::DEFAULT
+        });
         Ok(Self {
             path: path.to_owned(),
-            inspector: inspector.map_err(|why| broken(why.to_string()))?,
+            inspector,
             segment,
             symbols: Symbols::of(files),
         })
@@ -244,15 +253,15 @@ impl Source for CoreSource {
         let says = "figures are of the moment when the core was made; ages are counted to the last sign of the process before it";
         warnings.push(Warning::new(WarningCode::Note, says));
         let engine = self.segment.identity.engine.clone();
-        let mut snapshot = engine::snapshot(&engines, Depth::Whole, engine, origin, warnings);
+        let mut snapshot = engine::snapshot(&engines, engine, origin, warnings);
         if demand.sites {
             let wanted = |name: &str| {
                 let only = demand.only.as_ref();
                 only.is_none_or(|only| only.iter().any(|of| of == name))
             };
             let sites = self.looks().and_then(|looks| sites::read(&looks, &wanted));
-            let sites = sites.map_err(|why| self.broken(&why))?;
-            looks::put_sites(&mut snapshot, &engines, sites);
+            let (sites, reach) = sites.map_err(|why| self.broken(&why))?;
+            looks::put_sites(&mut snapshot, &engines, sites, reach);
         }
         Ok(snapshot)
     }

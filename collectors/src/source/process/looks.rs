@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use slabcore::debug::depot::Handle;
 use slabcore::dump::{DumpOptions, Next, Visit};
-use slabcore::inspect::{Inspector, Memory, Refusal, Stacks};
+use slabcore::inspect::{Inspector, Memory, Reach, Refusal, Stacks};
 
 use slabcore::EngineSnapshot;
 
 use super::sites::CacheSites;
 use super::symbols::Symbols;
-use crate::model::{Dump, DumpDemand, Frame, Snapshot};
+use crate::model::{Dump, DumpDemand, Frame, Snapshot, Warning, WarningCode};
 use crate::source::inside::{self, Inside};
 use crate::source::verdict::Verdict;
 
@@ -50,7 +50,7 @@ impl<'l, M: Memory> Looks<'l, M> {
         &self,
         options: DumpOptions,
         visit: &mut dyn FnMut(usize, Visit<'_>) -> Next,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Reach, Refusal> {
         self.inspector.dump(options, visit)
     }
 }
@@ -62,7 +62,7 @@ impl<M: Memory> Inside for Looks<'_, M> {
         &self,
         options: DumpOptions,
         visit: &mut dyn FnMut(usize, Visit<'_>) -> Next,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Reach, Refusal> {
         self.inspector.dump(options, visit)
     }
 
@@ -101,7 +101,13 @@ pub(super) fn put_sites(
     snapshot: &mut Snapshot,
     engines: &[EngineSnapshot],
     sites: Vec<CacheSites>,
+    reach: Reach,
 ) {
+    if reach == Reach::Cut {
+        let says = "there is more of it than one look takes: call sites of the rest are missing";
+        let warning = Warning::new(WarningCode::Incomplete, says);
+        snapshot.warnings.push(warning);
+    }
     let caches = engines.iter().zip(0usize..);
     let ids = caches.flat_map(|(engine, n)| engine.caches.iter().map(move |of| (n, of.id)));
     let mut sites: BTreeMap<(usize, u32), _> = { sites.into_iter() }

@@ -4,154 +4,75 @@
 //! private memory while it runs; where that is not allowed, the figures that it published in
 //! its segment are shown, with their age.
 
+mod aside;
 mod core_file;
+mod files;
+mod functions;
+mod limited;
 mod list;
 mod looks;
 mod mailbox;
 mod segment;
 mod sites;
 mod symbols;
+mod target;
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use slabcore::inspect::{self, Inspector, Process, Refusal};
 use slabcore::segment::Segment;
 
-use super::engine::{self, Depth};
 use super::{Demand, Engines, Source, Verdict};
 use crate::error::Error;
-use crate::model::{
-    Dump, DumpDemand, Origin, OriginKind, Snapshot, Warning, WarningCode, Warnings,
-};
+use crate::model::{Dump, DumpDemand, Snapshot};
 
-use looks::Looks;
-use symbols::Symbols;
+use aside::Aside;
+use target::Target;
 
 pub use core_file::CoreSource;
 pub use list::{Listed, Listing, list};
 pub use segment::{SegmentSource, is_segment, left_by};
 pub use slabcore::inspect::Watch;
 
-/// A process of this machine.
+/// A process of this machine. Each look at it ends in time, whatever the process does.
 #[derive(Debug)]
 pub struct ProcessSource {
     pid: u32,
     program: String,
-    start: u64,
-    segment: Segment,
-    /// Or why the memory may not be read.
-    inspector: Result<Inspector<Process>, String>,
-    symbols: Symbols,
+    target: Aside<Target>,
 }
 
 impl ProcessSource {
     /// Finds the engine of a process.
     pub fn open(pid: u32) -> Result<Self, Error> {
-        let start = inspect::start_of(pid).map_err(|error| not_there(pid, &error))?;
-        let found = inspect::of_process(pid).map_err(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied => Error::Permission {
-                path: format!("/proc/{pid}/fd").into(),
-            },
-            _ => not_there(pid, &error),
-        })?;
-        let found = found.ok_or_else(|| no_engine(pid))?;
-        let segment = inspect::read(&found.file).map_err(|why| refused(pid, &why))?;
-        let inspector = match Process::open(pid) {
-            Ok(process) => Ok(Inspector::new(process, &segment).map_err(|why| refused(pid, &why))?),
-            Err(error) => Err(error.to_string()),
-        };
+        let began = Instant::now();
+        let target = aside::within(aside::LONGEST, move || Target::open(pid));
+        let target = target.ok_or_else(|| too_slow(pid))??;
         Ok(Self {
             pid,
-            program: program(pid, &segment),
-            start,
-            segment,
-            inspector,
-            symbols: Symbols::of_process(pid),
+            program: target.program().to_owned(),
+            target: Aside::new(target, began.elapsed()),
         })
     }
 
     /// Reports about damage that the process has made; `None` if its memory may not be read.
-    pub fn reports(&self) -> Option<u64> {
-        let engines = self.inspect(Inspector::snapshot).ok()?;
-        Some(engines.iter().map(|of| of.faults).sum())
+    pub fn reports(&mut self) -> Option<u64> {
+        self.look(|target| target.reports()).ok()
     }
 
-    /// It is still the process that was opened.
-    fn check(&self) -> Result<(), Error> {
-        match inspect::start_of(self.pid) {
-            Ok(start) if start == self.start => Ok(()),
-            _ => Err(unavailable(self.pid, "it has ended")),
-        }
-    }
-
-    fn origin(&self) -> Origin {
-        Origin {
-            taken_at: Some(Timestamp::now()),
-            ..Origin::new(OriginKind::Process, self.describe())
-        }
-    }
-
-    /// What needs the memory.
-    fn inspect<R>(
-        &self,
-        look: impl FnOnce(&Inspector<Process>) -> Result<R, Refusal>,
+    /// Looks from aside.
+    fn look<R: Send + 'static>(
+        &mut self,
+        look: impl FnOnce(&mut Target) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
-        self.check()?;
-        let inspector = self.inspector.as_ref().map_err(|why| Error::Unavailable {
-            what: format!("the memory of process {}", self.pid),
-            why: why.clone(),
-        })?;
-        let seen = look(inspector);
-        self.check()?;
-        seen.map_err(|why| refused(self.pid, &why))
-    }
-
-    fn whole(&self, inspector: &Inspector<Process>, demand: &Demand) -> Result<Snapshot, Error> {
-        let engines = inspector.snapshot();
-        // Of a process that ended meanwhile nothing is believed.
-        self.check()?;
-        let engines = engines.map_err(|why| refused(self.pid, &why))?;
-        let mut warnings = Warnings::default();
-        if engines.is_empty() {
-            let says = "the process has no engine now";
-            warnings.push(Warning::new(WarningCode::Note, says));
-        }
-        let engine = self.segment.identity.engine.clone();
-        let mut snapshot =
-            engine::snapshot(&engines, Depth::Whole, engine, self.origin(), warnings);
-        if demand.sites {
-            let looks = Looks::new(inspector, &self.symbols, monotonic());
-            let wanted = |name: &str| {
-                demand
-                    .only
-                    .as_ref()
-                    .is_none_or(|only| only.iter().any(|of| of == name))
-            };
-            let sites = looks.and_then(|looks| sites::read(&looks, &wanted));
-            let sites = sites.map_err(|why| refused(self.pid, &why))?;
-            looks::put_sites(&mut snapshot, &engines, sites);
-        }
-        Ok(snapshot)
-    }
-
-    fn sums(&mut self, why: &str) -> Result<Snapshot, Error> {
-        let found = inspect::of_process(self.pid).ok().flatten();
-        let found = found.ok_or_else(|| unavailable(self.pid, "it has ended"))?;
-        self.segment = inspect::read(&found.file).map_err(|why| refused(self.pid, &why))?;
-        if self.segment.identity.pid != u64::from(self.pid) {
-            let why = "it is a child that has not published anything yet";
-            return Err(unavailable(self.pid, why));
-        }
-        let mut warnings = Warnings::default();
-        warnings.push(Warning::new(
-            WarningCode::Incomplete,
-            format!("the process's memory may not be read ({why}): sums as it published them"),
-        ));
-        segment::note_age(&self.segment, Some(monotonic()), &mut warnings);
-        Ok(segment::snapshot(&self.segment, self.origin(), warnings))
+        let seen = self.target.look(move |target, left| {
+            target.limit(left);
+            look(target)
+        });
+        seen.unwrap_or_else(|| Err(too_slow(self.pid)))
     }
 }
 
@@ -177,15 +98,15 @@ fn monotonic() -> u64 {
     slabcore::debug::operation::now_ns()
 }
 
-/// The name of the program, for headers.
-fn program(pid: u32, segment: &Segment) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-    let name = name.map(|name| name.trim_end().to_owned());
-    name.unwrap_or_else(|_| {
-        let path = PathBuf::from(&segment.identity.program);
-        let name = path.file_name().map(|name| name.to_string_lossy());
-        name.map_or_else(|| "?".to_owned(), std::borrow::Cow::into_owned)
-    })
+/// The name of the program: the system's word, or else that of its segment.
+fn program(pid: u32, segment: Option<&Segment>) -> Option<String> {
+    let name = std::fs::read(format!("/proc/{pid}/comm"));
+    let name = name.map(|name| String::from_utf8_lossy(&name).trim_end().to_owned());
+    let told = || {
+        let path = PathBuf::from(&segment?.identity.program);
+        Some(path.file_name()?.to_string_lossy().into_owned())
+    };
+    name.ok().or_else(told)
 }
 
 fn unavailable(pid: u32, why: impl Into<String>) -> Error {
@@ -209,6 +130,13 @@ fn no_engine(pid: u32) -> Error {
     }
 }
 
+/// Somebody makes its reader wait.
+fn too_slow(pid: u32) -> Error {
+    let why = "a look at it did not come back in time: its memory, or files that it has mapped, \
+               let a reader wait";
+    unavailable(pid, why)
+}
+
 fn refused(pid: u32, why: &Refusal) -> Error {
     Error::Broken {
         path: format!("/proc/{pid}").into(),
@@ -218,7 +146,7 @@ fn refused(pid: u32, why: &Refusal) -> Error {
 
 impl Source for ProcessSource {
     fn describe(&self) -> String {
-        format!("process {} ({})", self.pid, self.program)
+        target::describe(self.pid, &self.program)
     }
 
     fn is_live(&self) -> bool {
@@ -228,33 +156,29 @@ impl Source for ProcessSource {
     /// All figures are read whatever `demand` asks for: it is a few system calls. Call sites
     /// are read when they are asked for, since that reads all objects of debug caches.
     fn sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
-        self.check()?;
-        match &self.inspector {
-            Ok(inspector) => self.whole(inspector, demand),
-            Err(why) => {
-                let why = why.clone();
-                self.sums(&why)
-            }
-        }
+        let demand = demand.clone();
+        self.look(move |target| target.sample(&demand))
     }
 }
 
 impl Engines for ProcessSource {
     /// From outside, while the process runs.
     fn validate(&mut self) -> Result<Verdict, Error> {
-        self.inspect(looks::validate)
+        self.look(|target| target.validate())
     }
 
     /// From outside, while the process runs.
     fn dump(&mut self, wanted: &dyn Fn(&str) -> bool, demand: DumpDemand) -> Result<Dump, Error> {
-        self.inspect(|inspector| {
-            Looks::new(inspector, &self.symbols, monotonic())?.dump(wanted, demand)
-        })
+        let names = self.look(|target| target.names())?;
+        let names = names
+            .into_iter()
+            .flat_map(std::collections::BTreeMap::into_values);
+        let wanted: HashSet<String> = names.filter(|name| wanted(name)).collect();
+        self.look(move |target| target.dump(&|name| wanted.contains(name), demand))
     }
 
     /// Through the mailbox of the process's segment.
     fn ask(&mut self, wait: Duration) -> Result<Option<Verdict>, Error> {
-        let names = self.inspect(Inspector::names).unwrap_or_default();
-        mailbox::validate(self.pid, &names, wait)
+        self.look(move |target| target.ask(wait))
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use slabcore::inspect;
 use slabcore::segment::{Segment, format};
 
-use super::super::engine::{self, Depth};
+use super::super::engine;
 use crate::error::Error;
 use crate::model::{Origin, OriginKind, Snapshot, Warning, WarningCode, Warnings};
 use crate::source::{Demand, Source};
@@ -125,7 +125,5 @@ pub(super) fn note_age(segment: &Segment, now: Option<u64>, warnings: &mut Warni
 
 /// The published figures in the model.
 pub(super) fn snapshot(segment: &Segment, origin: Origin, warnings: Warnings) -> Snapshot {
-    let engines = inspect::published(segment);
-    let engine = segment.identity.engine.clone();
-    engine::snapshot(&engines, Depth::Sums, engine, origin, warnings)
+    engine::sums(segment, origin, warnings)
 }

@@ -8,14 +8,17 @@ use std::collections::BTreeMap;
 use slabcore::debug::depot::Handle;
 use slabcore::debug::track::Track;
 use slabcore::dump::{DumpOptions, Next, SlabDump, State, Visit};
-use slabcore::inspect::{Memory, Refusal};
+use slabcore::inspect::{Memory, Reach, Refusal};
 
 use super::looks::Looks;
 use crate::model::{AgeUnit, CallSite, CpuId, NodeId, Objects, Pinned, SiteKind};
 use crate::source::inside::Inside as _;
 
-/// Sites of one cache that are told apart; the rest are one site without a name.
-const MOST: usize = 100_000;
+/// Sites that are told apart; the rest of each cache are one site without a name.
+const MOST: usize = 16 << 10;
+/// Processors and nodes of all sites, and bytes of all their names, at most.
+const MOST_PLACES: usize = 1 << 20;
+const MOST_NAMES: usize = 12 << 20;
 
 /// Of one cache: number of its engine, id, and its sites.
 pub(super) type CacheSites = (usize, u32, Vec<CallSite>);
@@ -37,16 +40,28 @@ struct Sum {
     slab: usize,
 }
 
-/// The sites of all caches whose names are wanted and that keep tracks.
+/// How much may still be kept.
+struct Room {
+    sites: usize,
+    places: usize,
+    names: usize,
+}
+
+/// The sites of all caches whose names are wanted and that keep tracks, as far as the look goes.
 pub(super) fn read<M: Memory>(
     looks: &Looks<'_, M>,
     wanted: &dyn Fn(&str) -> bool,
-) -> Result<Vec<CacheSites>, Refusal> {
+) -> Result<(Vec<CacheSites>, Reach), Refusal> {
+    let mut room = Room {
+        sites: MOST,
+        places: MOST_PLACES,
+        names: MOST_NAMES,
+    };
     let mut list: Vec<CacheSites> = Vec::new();
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     let mut now = (0, 0, 0);
     let mut slot = 0;
-    looks.dump_all(DumpOptions::default(), &mut |engine, visit| {
+    let reach = looks.dump_all(DumpOptions::default(), &mut |engine, visit| {
         match visit {
             Visit::Cache(of) => {
                 let tracks = of
@@ -59,22 +74,28 @@ pub(super) fn read<M: Memory>(
                 slot = of.slab_size.into();
                 sums.clear();
             }
-            Visit::Slab(slab) => add(&mut sums, slab, looks.now(), (now.2, slot)),
+            Visit::Slab(slab) => add(&mut sums, &mut room, slab, looks.now(), (now.2, slot)),
             Visit::End(_) => {
                 let all = std::mem::take(&mut sums);
                 let sites = all
                     .into_iter()
-                    .map(|(key, sum)| site(looks, engine, key, sum));
+                    .map(|(key, sum)| site(looks, &mut room, engine, key, sum));
                 list.push((now.0, now.1, sites.collect()));
             }
         }
         Next::On
     })?;
-    Ok(list)
+    Ok((list, reach))
 }
 
 /// `size`: bytes of an object, and of its slot.
-fn add(sums: &mut BTreeMap<Key, Sum>, slab: &SlabDump, now: u64, (size, slot): (u64, u64)) {
+fn add(
+    sums: &mut BTreeMap<Key, Sum>,
+    room: &mut Room,
+    slab: &SlabDump,
+    now: u64,
+    (size, slot): (u64, u64),
+) {
     let live = slab
         .states
         .iter()
@@ -95,8 +116,13 @@ fn add(sums: &mut BTreeMap<Key, Sum>, slab: &SlabDump, now: u64, (size, slot): (
                 continue;
             };
             let key = (freed, track.stack, track.caller);
-            let room = sums.len() < MOST || sums.contains_key(&key);
-            let key = if room { key } else { (freed, None, 0) };
+            let known = sums.contains_key(&key);
+            let key = if known || room.sites > 0 {
+                key
+            } else {
+                (freed, None, 0)
+            };
+            room.sites -= usize::from(!known && room.sites > 0);
             let sum = sums.entry(key).or_default();
             sum.waste += if freed { 0 } else { wasted };
             if let Some(share) = share.filter(|_| !freed) {
@@ -105,12 +131,12 @@ fn add(sums: &mut BTreeMap<Key, Sum>, slab: &SlabDump, now: u64, (size, slot): (
                 sum.pinned.slabs += u64::from(sum.slab != slab.address);
                 sum.slab = slab.address;
             }
-            one(sum, &track, now, slab.node);
+            one(sum, room, &track, now, slab.node);
         }
     }
 }
 
-fn one(sum: &mut Sum, track: &Track, now: u64, node: u32) {
+fn one(sum: &mut Sum, room: &mut Room, track: &Track, now: u64, node: u32) {
     let age = now.saturating_sub(track.time_ns) / 1_000_000;
     let thread = i64::from(track.thread);
     sum.count += 1;
@@ -120,22 +146,35 @@ fn one(sum: &mut Sum, track: &Track, now: u64, node: u32) {
     let (low, high) = sum.threads.unwrap_or((thread, thread));
     sum.threads = Some((low.min(thread), high.max(thread)));
     let cpu = CpuId(track.cpu);
-    if !sum.cpus.contains(&cpu) && sum.cpus.len() < 4096 {
+    if !sum.cpus.contains(&cpu) && sum.cpus.len() < 4096 && room.places > 0 {
+        room.places -= 1;
         sum.cpus.push(cpu);
     }
     let node = NodeId(node);
-    if !sum.nodes.contains(&node) && sum.nodes.len() < 64 {
+    if !sum.nodes.contains(&node) && sum.nodes.len() < 64 && room.places > 0 {
+        room.places -= 1;
         sum.nodes.push(node);
     }
 }
 
-fn site<M: Memory>(looks: &Looks<'_, M>, engine: usize, key: Key, sum: Sum) -> CallSite {
+fn site<M: Memory>(
+    looks: &Looks<'_, M>,
+    room: &mut Room,
+    engine: usize,
+    key: Key,
+    sum: Sum,
+) -> CallSite {
     let (freed, stack, caller) = key;
     let stack = stack.and_then(|stack| looks.stack(engine, stack));
     let named = |address: u64| {
         let frame = looks.frame(address);
         frame.symbol.unwrap_or_else(|| format!("{address:#x}"))
     };
+    // Where there is no more room for names, the caller's remains.
+    let stack = stack.filter(|_| room.names > 0).unwrap_or_default();
+    let stack: Vec<String> = stack.into_iter().map(named).collect();
+    let bytes = stack.iter().map(|of| of.len() + size_of::<String>());
+    room.names = room.names.saturating_sub(bytes.sum());
     let mut sum = sum;
     sum.cpus.sort_unstable();
     sum.nodes.sort_unstable();
@@ -156,6 +195,6 @@ fn site<M: Memory>(looks: &Looks<'_, M>, engine: usize, key: Key, sum: Sum) -> C
         pids: sum.threads,
         cpus: sum.cpus,
         nodes: sum.nodes,
-        stack: stack.unwrap_or_default().into_iter().map(named).collect(),
+        stack,
     }
 }

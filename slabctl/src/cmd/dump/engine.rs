@@ -58,6 +58,10 @@ pub(super) fn run(context: &Context, args: &cli::Dump) -> anyhow::Result<Status>
             "note: {cut} slabs are left out (--slabs N shows more)"
         ));
     }
+    if seen.limited {
+        let says = "there is more of it than one look takes: the rest is not shown";
+        context.note(&format!("warning: {says}"));
+    }
     open::say_warnings(&context.global, &snapshot);
     Ok(Status::Ok)
 }

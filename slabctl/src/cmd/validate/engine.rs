@@ -39,12 +39,13 @@ pub(super) fn run(context: &Context, ask: bool) -> anyhow::Result<Status> {
     Ok(status(&verdict))
 }
 
-/// Findings are findings; without any, a cache that nothing is known of is no clean one.
+/// Findings are findings; without any, what nothing is known of is not clean.
 fn status(verdict: &Verdict) -> Status {
     if !verdict.faults.is_empty() || verdict.more > 0 {
         Status::Findings
     } else if verdict.moving >= verdict.caches * u64::from(verdict.passes.max(1))
         && verdict.caches > 0
+        || verdict.cut
     {
         Status::Failed
     } else {
@@ -70,7 +71,7 @@ pub(crate) fn lines(verdict: &Verdict, out: &mut impl Write) -> std::io::Result<
     }
     writeln!(
         out,
-        "{} caches, {} slabs checked, {}: {}{}{}",
+        "{} caches, {} slabs checked, {}: {}{}{}{}",
         verdict.caches,
         verdict.slabs,
         match verdict.passes {
@@ -85,6 +86,10 @@ pub(crate) fn lines(verdict: &Verdict, out: &mut impl Write) -> std::io::Result<
         match verdict.moving {
             0 => String::new(),
             n => format!("; {n} looks at caches told nothing, since they moved all the time"),
+        },
+        match verdict.cut {
+            false => "",
+            true => "; there is more of it than one look takes: the rest is not checked",
         }
     )
 }
@@ -102,7 +107,9 @@ mod tests {
             ..Verdict::default()
         };
         assert_eq!(status(&verdict), Status::Ok);
-        verdict.moving = 2;
+        verdict.cut = true;
+        assert_eq!(status(&verdict), Status::Failed);
+        (verdict.cut, verdict.moving) = (false, 2);
         assert_eq!(status(&verdict), Status::Failed);
         verdict.more = 1;
         assert_eq!(status(&verdict), Status::Findings);
