@@ -49,6 +49,24 @@ pub trait Source {
     }
 }
 
+impl Source for Box<dyn Source> {
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+
+    fn is_live(&self) -> bool {
+        (**self).is_live()
+    }
+
+    fn sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
+        (**self).sample(demand)
+    }
+
+    fn last_sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
+        (**self).last_sample(demand)
+    }
+}
+
 /// Engines of slabcore that can be looked into.
 pub trait Engines: Source {
     /// Checks all structures.

@@ -125,7 +125,7 @@ fn why_nothing(model: &Model, now: &Moment) -> String {
     }
     match now.snapshot.origin.kind {
         OriginKind::Process => "not known: only sums were published".to_owned(),
-        OriginKind::Kernel => "not known: no slabs_cpu_partial in /sys/kernel/slab could be read: it needs root and a kernel with CONFIG_SLUB_CPU_PARTIAL, 3.2 to 6.19; sheaves, since 6.18, are not shown by any file".to_owned(),
+        OriginKind::Kernel => "not known: no slabs_cpu_partial in /sys/kernel/slab could be read: it needs root and a kernel with CONFIG_SLUB_CPU_PARTIAL, 3.2 to 6.19; sheaves, since 6.18, are not shown by any file, but by slabctl top --bpf".to_owned(),
         _ => "not in this source: slabs_cpu_partial of /sys/kernel/slab was not saved".to_owned(),
     }
 }
