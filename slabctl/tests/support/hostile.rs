@@ -86,6 +86,10 @@ fn kept(bytes: Vec<u8>) -> u64 {
 }
 
 /// Descriptors of so many slabs of the first cache, each the next of its own list.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "offsets within a descriptor"
+)]
 fn slabs(own: &Own, pages: u32) {
     let each = own.at("desc.sizeof") as usize;
     let mut descs = vec![0u8; (pages as usize + 1) * each];

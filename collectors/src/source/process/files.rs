@@ -49,9 +49,9 @@ pub(super) enum Files {
 
 impl Files {
     /// Opens the file of a mapping.
-    pub fn open(&self, of: &Mapping) -> io::Result<File> {
+    pub fn open(self, of: &Mapping) -> io::Result<File> {
         let place = match self {
-            Self::Of(pid) => mapped(*pid, of).or_else(|_| below_root(*pid, of))?,
+            Self::Of(pid) => mapped(pid, of).or_else(|_| below_root(pid, of))?,
             Self::Here if of.deleted => return Err(ErrorKind::NotFound.into()),
             Self::Here => open(&of.path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?,
         };
@@ -62,7 +62,7 @@ impl Files {
     }
 
     /// Whether its filesystem is one that may let a reader wait, and not ours.
-    fn is_served(&self, place: &OwnedFd) -> io::Result<bool> {
+    fn is_served(self, place: &OwnedFd) -> io::Result<bool> {
         let mounts = match self {
             Self::Of(pid) => format!("/proc/{pid}/mountinfo"),
             Self::Here => "/proc/self/mountinfo".to_owned(),
@@ -77,7 +77,8 @@ impl Files {
         let kind = fstatfs(place)?.f_type;
         #[allow(
             clippy::unnecessary_cast,
-            reason = "the type is another on other machines"
+            clippy::cast_sign_loss,
+            reason = "the type is another on other machines, and its bits are what counts"
         )]
         let kind = kind as u64 & 0xffff_ffff;
         Ok(SERVED.contains(&kind) && device(place) != own_device())

@@ -107,8 +107,8 @@ impl Functions {
             for symbol in symbols {
                 let is_code = [STT_FUNC, STT_GNU_IFUNC].contains(&symbol.st_type());
                 let name = u64::from(symbol.st_name(endian));
-                let named = name != 0 && name < names.sh_size(endian);
-                if !is_code || symbol.is_undefined(endian) || !named {
+                let has_name = name != 0 && name < names.sh_size(endian);
+                if !is_code || symbol.is_undefined(endian) || !has_name {
                     continue;
                 }
                 room.functions = room.functions.checked_sub(1)?;
