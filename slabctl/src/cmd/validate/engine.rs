@@ -87,9 +87,10 @@ pub(crate) fn lines(verdict: &Verdict, out: &mut impl Write) -> std::io::Result<
             0 => String::new(),
             n => format!("; {n} looks at caches told nothing, since they moved all the time"),
         },
-        match verdict.cut {
-            false => "",
-            true => "; there is more of it than one look takes: the rest is not checked",
+        if verdict.cut {
+            "; there is more of it than one look takes: the rest is not checked"
+        } else {
+            ""
         }
     )
 }
