@@ -136,3 +136,33 @@ fn who_ends_it_ends_the_command_too() {
     assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
     assert!(!fs::exists(format!("/proc/{pid}")).unwrap());
 }
+
+#[test]
+fn the_caches_of_a_program_on_the_engine_begin_with_nothing() {
+    let library = std::path::Path::new(env!("CARGO_BIN_EXE_slabctl"));
+    if !library.with_file_name("libslabcore_preload.so").is_file() {
+        return skip("libslabcore_preload.so is not built");
+    }
+    let made = "import sys; x = [bytearray(700) for i in range(20000)]; del x";
+    let args = [
+        "--run", "--policy", "sheaves", "--all", "--", "python3", "-c", made,
+    ];
+    let stat = document(&args).unwrap();
+    assert_eq!(stat["source"]["kind"], "process", "{}", stat["source"]);
+    let caches = stat["caches"].as_array().unwrap();
+    let cache = caches.iter().find(|c| c["name"] == "kmalloc-768").unwrap();
+    assert_eq!(cache["objects"]["before"], 0, "{cache}");
+    assert!(cache["slabs"]["after"].as_u64().unwrap() > 0, "{cache}");
+    let count = |name: &str| cache["counters"][name]["delta"].as_u64().unwrap();
+    let allocs = count("alloc_fastpath") + count("alloc_slowpath");
+    assert!((20_000..40_000).contains(&allocs), "{allocs}");
+    assert_eq!(count("order_fallback"), 0);
+}
+
+#[test]
+fn a_program_that_cannot_be_looked_at_is_told() {
+    let killed = run(&["stat", "--run", "--", "sh", "-c", "kill -9 $$"]);
+    check_error(&killed, 137);
+    let both = run(&["stat", "--run", "--paths", "--", "true"]);
+    check_error(&both, 2);
+}

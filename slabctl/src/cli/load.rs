@@ -12,6 +12,7 @@ Examples:
   slabctl stat -n 10 -- perf bench sched messaging
   slabctl stat --interval 1s -- make -j8
   slabctl stat --paths -- ./server-test            and how many allocations and frees, by path
+  slabctl stat --run --policy sheaves -- ./server-test  its own heap's caches, on slabcore
   slabctl stat --json --write stat.json -- ./server-test
 
 The table goes to standard error, since standard output is the command's, or
@@ -26,6 +27,12 @@ pub(crate) struct Stat {
     /// infer which took the fast path: for kernels without CONFIG_SLUB_STATS.
     #[arg(long)]
     pub(crate) paths: bool,
+    /// Run the command on slabcore, and look at its own caches instead of the kernel's.
+    #[arg(long)]
+    pub(crate) run: bool,
+    /// The allocator's design, with --run.
+    #[arg(long, value_enum, value_name = "POLICY", requires = "run")]
+    pub(crate) policy: Option<super::DemoPolicy>,
     /// Write the result into this new file.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) write: Option<std::path::PathBuf>,

@@ -146,22 +146,41 @@ fn kept() -> PathBuf {
     format!("/dev/shm/slabcore-run-{}-{now}", std::process::id()).into()
 }
 
-fn environment(args: &Args, library: &Path, kept: Option<&Path>) -> Vec<(&'static str, OsString)> {
+/// Starts a command that waits at its end until it has been looked at.
+pub(crate) fn start(command: &[OsString], policy: Option<DemoPolicy>) -> anyhow::Result<Load> {
+    let library = library()?;
+    program::check(command)?;
+    let mut list = preloaded(&library, policy);
+    list.push(watcher());
+    Ok(Load::start_with(command, &list)?)
+}
+
+/// The library before all others, and its policy.
+fn preloaded(library: &Path, policy: Option<DemoPolicy>) -> Vec<(&'static str, OsString)> {
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|of| !of.is_empty()) {
         preload.push(":");
         preload.push(others);
     }
     let mut list = vec![("LD_PRELOAD", preload)];
+    if let Some(policy) = policy {
+        list.push(("SLABCORE_POLICY", policy_name(policy).into()));
+    }
+    list
+}
+
+/// Who is waited for at the end.
+fn watcher() -> (&'static str, OsString) {
+    ("SLABCORE_WATCHER", std::process::id().to_string().into())
+}
+
+fn environment(args: &Args, library: &Path, kept: Option<&Path>) -> Vec<(&'static str, OsString)> {
+    let mut list = preloaded(library, args.policy);
     if let Some(debug) = debug::option(args.debug.as_deref(), args.leaks) {
         list.push(("SLABCORE_DEBUG", debug.into()));
     }
-    if let Some(policy) = args.policy {
-        list.push(("SLABCORE_POLICY", policy_name(policy).into()));
-    }
     if is_watched(args) {
-        let own = std::process::id().to_string();
-        list.push(("SLABCORE_WATCHER", own.into()));
+        list.push(watcher());
     }
     if let Some(kept) = kept {
         let place = format!("file:{}", kept.display());

@@ -5,6 +5,7 @@
 //! told is what is left when the command has ended, and the highest figures.
 
 pub(crate) mod load;
+mod own;
 mod table;
 
 use std::fs::OpenOptions;
@@ -64,24 +65,24 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
         &context.global,
         "stat looks at what a command does to the kernel; --demo is a load of its own",
     )?;
+    if args.run {
+        own::check(context, args)?;
+    }
     let order = args.select.sort.as_deref().map(Order::parse).transpose()?;
     let selection = Selection::new(&[], &args.select.without_order(), None)?;
     let wanted = args.interval.as_deref().map(interval::parse).transpose()?;
-    let mut source = open::counted(&context.global, args.paths)?;
-    if !source.is_live() {
-        return Err(
-            Failure::usage("stat needs a live source: a saved file does not change").into(),
-        );
-    }
+    let mut source = if args.run {
+        None
+    } else {
+        Some(live(context, args)?)
+    };
     let out = args.write.as_deref().map(create).transpose()?;
     let every = wanted.unwrap_or(USUAL);
-    let mut seen = watch(
-        context,
-        args,
-        &mut *source,
-        &selection,
-        (every, wanted.is_some()),
-    )?;
+    let pace = (every, wanted.is_some());
+    let mut seen = match &mut source {
+        Some(source) => watch(context, args, &mut **source, &selection, pace)?,
+        None => own::watch(context, args, &selection, pace)?,
+    };
     choose(&mut seen, args, &selection, order.unwrap_or(Order::Memory));
     match out {
         Some(mut file) => write(context, &seen, &Screen::plain(None), &mut file)?,
@@ -97,6 +98,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     }
     say(context, &seen);
     Ok(seen.outcome.status())
+}
+
+fn live(context: &Context, args: &Args) -> anyhow::Result<Box<dyn Source>> {
+    let source = open::counted(&context.global, args.paths)?;
+    if source.is_live() {
+        return Ok(source);
+    }
+    Err(Failure::usage("stat needs a live source: a saved file does not change").into())
 }
 
 /// A new file, made before the command runs.
@@ -181,11 +190,12 @@ fn watch(
 }
 
 /// The highest figures by the caches' identity: directory, else name.
+#[derive(Default)]
 struct Peaks(std::collections::HashMap<Box<str>, Peak>);
 
 impl Peaks {
     fn of(first: &Snapshot) -> Self {
-        let mut peaks = Self(std::collections::HashMap::new());
+        let mut peaks = Self::default();
         peaks.add(first);
         peaks
     }
