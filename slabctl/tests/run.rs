@@ -10,23 +10,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use support::library::library;
 use support::{Run, check_error, finish, json, run, skip, slabctl, with_clean_environment};
-
-/// The library lies beside the program once it has been built (`slabctl-preload`).
-fn has_library() -> bool {
-    let program = Path::new(env!("CARGO_BIN_EXE_slabctl"));
-    let there = program.with_file_name("libslabcore_preload.so").is_file();
-    if !there {
-        skip("needs the preload library: cargo build -p slabctl-preload");
-    }
-    there
-}
 
 #[test]
 fn a_program_runs_and_its_caches_are_told_at_its_end() {
-    if !has_library() {
-        return;
-    }
+    library();
     let told = run(&["run", "--report", "--", "/bin/echo", "hello"]);
     assert_eq!(
         (told.code, &*told.stdout),
@@ -92,9 +81,7 @@ fn faulty(dir: &Path) -> Option<std::path::PathBuf> {
 
 #[test]
 fn what_is_wrong_with_a_program_is_told_and_is_status_3() {
-    if !has_library() {
-        return;
-    }
+    library();
     let dir = tempfile::tempdir().unwrap();
     let Some(program) = faulty(dir.path()) else {
         skip("needs a C compiler");
@@ -153,9 +140,7 @@ fn column(told: &Run, name: &str) -> Vec<f64> {
 
 #[test]
 fn the_largest_caches_come_first_or_those_asked_for() {
-    if !has_library() {
-        return;
-    }
+    library();
     let sorted = |args: &[&str], name: &str| {
         let args = [&["run", "--report"], args, &["--", "/bin/ls"]].concat();
         let told = column(&run(&args), name);
@@ -182,9 +167,7 @@ fn the_largest_caches_come_first_or_those_asked_for() {
 
 #[test]
 fn the_exit_status_is_the_programs() {
-    if !has_library() {
-        return;
-    }
+    library();
     let status = |script: &str| run(&["run", "--report", "--", "/bin/sh", "-c", script]);
     let ended = status("exit 7");
     assert_eq!(ended.code, Some(7));
@@ -216,9 +199,7 @@ fn kept(script: &str) -> (Run, String) {
 
 #[test]
 fn last_figures_are_kept_when_asked() {
-    if !has_library() {
-        return;
-    }
+    library();
     let (told, path) = kept("exec /bin/ls");
     assert_eq!(told.code, Some(0), "{}", told.stderr);
     assert!(
@@ -240,9 +221,7 @@ fn last_figures_are_kept_when_asked() {
 /// The program becomes another again and again: one file is left, and it is the last one's.
 #[test]
 fn one_file_is_kept_of_a_program_that_becomes_others_and_none_of_children() {
-    if !has_library() {
-        return;
-    }
+    library();
     let script = "/bin/ls / >/dev/null; /bin/true; \
         [ \"$0\" = 100 ] && exec /bin/cat /dev/null; exec /bin/sh -c \"$SCRIPT\" $(($0 + 1))";
     let mut command = slabctl();
@@ -264,9 +243,7 @@ fn one_file_is_kept_of_a_program_that_becomes_others_and_none_of_children() {
 /// However it ends, what is kept is what the process last said of itself.
 #[test]
 fn a_program_that_a_signal_ends_leaves_its_figures() {
-    if !has_library() {
-        return;
-    }
+    library();
     for (signal, code) in [("KILL", 137), ("ABRT", 134), ("SEGV", 139)] {
         // It allocates for long enough to publish while it runs.
         let script = format!(
@@ -290,9 +267,7 @@ fn a_program_that_a_signal_ends_leaves_its_figures() {
 /// A core, the kept file, and the last report while it lived: of one still process they agree.
 #[test]
 fn a_core_and_the_kept_file_say_what_was_last_said_live() {
-    if !has_library() {
-        return;
-    }
+    library();
     let dir = tempfile::tempdir().unwrap();
     let path = format!("/dev/shm/slabcore-core-{}", std::process::id());
     // A core has shared files only when asked to.
@@ -300,7 +275,7 @@ fn a_core_and_the_kept_file_say_what_was_last_said_live() {
     let fifo = dir.path().join("fifo");
     let made = Command::new("mkfifo").arg(&fifo).status();
     assert!(made.unwrap().success());
-    let library = Path::new(env!("CARGO_BIN_EXE_slabctl")).with_file_name("libslabcore_preload.so");
+    let library = library();
     let mut command = with_clean_environment(Command::new("/bin/sh"));
     command.args(["-c", script]).arg(dir.path());
     command.env("LD_PRELOAD", library);
@@ -358,9 +333,7 @@ fn asleep(pid: &str) -> bool {
 /// The system ignores the library then: that is said instead.
 #[test]
 fn a_program_with_more_rights_is_refused() {
-    if !has_library() {
-        return;
-    }
+    library();
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = dir.path().join("echo");
@@ -397,9 +370,7 @@ fn finish_or_none(command: &mut Command) -> Option<Run> {
 /// The first process of a container gets all orphans: they end at once, and are waited for.
 #[test]
 fn orphans_of_a_container_do_not_wait_for_the_watcher() {
-    if !has_library() {
-        return;
-    }
+    library();
     // An orphan that becomes another program when it is one, and one that only forks.
     let script = "(/bin/sh -c 'sleep 0.2; echo $$ >a; exec /bin/ls / >/dev/null' &); \
         ( (sleep 0.2; /bin/sh -c 'echo $PPID' >b; exit) & ); i=0; \

@@ -139,10 +139,7 @@ fn who_ends_it_ends_the_command_too() {
 
 #[test]
 fn the_caches_of_a_program_on_the_engine_begin_with_nothing() {
-    let library = std::path::Path::new(env!("CARGO_BIN_EXE_slabctl"));
-    if !library.with_file_name("libslabcore_preload.so").is_file() {
-        return skip("libslabcore_preload.so is not built");
-    }
+    support::library::library();
     let made = "import sys; x = [bytearray(700) for i in range(20000)]; del x";
     let args = [
         "--run", "--policy", "sheaves", "--all", "--", "python3", "-c", made,
@@ -161,6 +158,7 @@ fn the_caches_of_a_program_on_the_engine_begin_with_nothing() {
 
 #[test]
 fn a_program_that_cannot_be_looked_at_is_told() {
+    support::library::library();
     let killed = run(&["stat", "--run", "--", "sh", "-c", "kill -9 $$"]);
     check_error(&killed, 137);
     let both = run(&["stat", "--run", "--paths", "--", "true"]);

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test file uses some of these")]
 
 pub mod answers;
+#[path = "../../../slabcore/preload/tests/support/library.rs"]
+pub mod library;
 pub mod screen;
 pub mod target;
 
