@@ -13,8 +13,10 @@ pub mod figure;
 pub mod load;
 pub mod model;
 pub mod outcome;
+pub mod pin;
 pub mod rss;
 pub mod seed;
+pub mod ticks;
 
 mod rng;
 
@@ -60,6 +62,19 @@ pub trait Heap: Sync {
     unsafe fn free(&self, object: *mut u8, size: usize);
 }
 
+/// What an allocator holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Bytes of slabs.
+    pub slab_bytes: u64,
+    /// Slabs on lists of partial slabs, of nodes and slots.
+    pub partial: u64,
+    /// Free objects in arrays: of slots, and in barns.
+    pub parked: u64,
+    /// Bytes of objects in use.
+    pub live_bytes: u64,
+}
+
 /// An allocator that takes part.
 pub trait Contender {
     /// For loads of one size.
@@ -72,6 +87,11 @@ pub trait Contender {
 
     /// The heap.
     fn heap(&self) -> Self::Heap;
+
+    /// What is held now; `None` if that cannot be told.
+    fn held(&self) -> Option<Held> {
+        None
+    }
 
     /// What was counted so far, over all pools and the heap; `None` if nothing is counted.
     fn counters(&self) -> Option<slabcore::stats::Counters> {

@@ -69,8 +69,12 @@ struct ResultOut<'a> {
     contender: &'a str,
     /// What was measured.
     figures: Vec<FigureOut<'a>>,
+    /// Ticks of the processor's counter of time in a nanosecond, the middle of the rounds:
+    /// times this, nanoseconds are cycles of that counter. Null where there is none.
+    ticks_per_ns: Option<f64>,
     /// What the engine counted, for each round, by the counters' names, from the
-    /// process's start to the end of the case; null for other allocators.
+    /// process's start to the end of the case, and what it held then (held_...); null for
+    /// other allocators.
     counters: Option<&'a [BTreeMap<String, u64>]>,
     /// Mistakes of the allocator that the workload noticed; empty when it is sound.
     wrong: Vec<&'a str>,
@@ -156,6 +160,7 @@ fn case_out<'a>(plan: &'a Plan, case: &'a CaseResult) -> CaseOut<'a> {
                 }
             })
             .collect(),
+        ticks_per_ns: case.ticks_per_ns(contender),
         counters: case.counters.get(contender).map(Vec::as_slice),
         wrong: { case.wrong.iter() }
             .filter(|(of, _)| of == contender)

@@ -5,6 +5,7 @@
 
 use super::{Done, Figure};
 use crate::Pool;
+use crate::pin::Pinned;
 use std::hint::black_box;
 use std::ptr::null_mut;
 use std::time::Instant;
@@ -53,6 +54,7 @@ pub(super) unsafe fn is_stamped(object: *mut u8, stamp: u64) -> bool {
 
 /// slab_test 1 and 2.
 pub(super) fn kmalloc<P: Pool>(pool: &P) -> Done {
+    let _here = Pinned::to(0);
     let mut objects = vec![null_mut(); N];
     let mut wrong = 0u64;
     let [alloc, free] = middle(|| {
@@ -98,6 +100,7 @@ pub(super) fn kmalloc<P: Pool>(pool: &P) -> Done {
 /// slab_bulk_test01: an allocation and a free for each object.
 pub(super) fn bulk<P: Pool>(pool: &P, n: usize) -> Done {
     const OPS: usize = 100_000;
+    let _here = Pinned::to(0);
     let turns = OPS / n;
     let mut objects = vec![null_mut(); n];
     let [single, _] = middle(|| {

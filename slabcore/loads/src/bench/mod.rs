@@ -13,7 +13,7 @@ mod together;
 
 use crate::contender::Visit;
 use crate::load::{self, Kind, Load};
-use crate::{Contender, contender};
+use crate::{Contender, Held, contender};
 use slabcore::stats::Counters;
 
 /// One figure.
@@ -45,6 +45,8 @@ pub struct Outcome {
     pub figures: Vec<Figure>,
     /// What the engine counted meanwhile; `None` for other allocators.
     pub counters: Option<Counters>,
+    /// What it holds at the end of the case; `None` for other allocators.
+    pub held: Option<Held>,
     /// A mistake of the allocator: a stamp or a count that is wrong.
     pub wrong: Option<String>,
 }
@@ -209,6 +211,8 @@ impl Visit for Run {
         // Counters are read while the pools are there.
         let told = |done: Done| Outcome {
             figures: done.figures,
+            // What processes have of their own is gone with them.
+            held: done.counters.is_none().then(|| contender.held()).flatten(),
             counters: done.counters.or_else(|| contender.counters()),
             wrong: done.wrong.or_else(|| contender.wrong()),
         };

@@ -3,6 +3,7 @@
 use super::alone::{is_stamped, per_op, stamp};
 use super::{Done, Figure};
 use crate::Pool;
+use crate::pin::Pinned;
 use std::ptr::null_mut;
 use std::sync::Barrier;
 use std::sync::atomic::{
@@ -31,6 +32,7 @@ type Part<'p> = dyn Fn(usize, &Barrier) -> [f64; 2] + Sync + 'p;
 fn turns(threads: usize, part: &Part<'_>) -> [f64; 2] {
     let barrier = Barrier::new(threads);
     let one = |number: usize| {
+        let _here = Pinned::to(number);
         let mut sum = [0.0; 2];
         for turn in 0..=TURNS {
             barrier.wait();

@@ -1,7 +1,7 @@
 //! The engine, through its public interface and with all its counters.
 
 use super::options::Options;
-use crate::{Contender, Heap, Pool};
+use crate::{Contender, Heap, Held, Pool};
 use slabcore::stats::Counters;
 use slabcore::{Cache, CacheBuilder, Engine, EngineConfig, Policy, SlabAlloc};
 use std::alloc::{GlobalAlloc, Layout};
@@ -101,6 +101,20 @@ impl Contender for Slabcore {
             }
         }
         Some(sum)
+    }
+
+    fn held(&self) -> Option<Held> {
+        let mut held = Held::default();
+        let engines = [Some(&self.engine), self.heap.engine()];
+        for cache in { engines.into_iter().flatten() }.flat_map(|of| of.snapshot().caches) {
+            let barns = { cache.nodes.iter() }.map(|node| u64::from(node.barn_full));
+            let barns = barns.sum::<u64>() * u64::from(cache.sheaf_capacity);
+            held.slab_bytes += cache.slabs * (4096 << cache.order);
+            held.partial += cache.partial + cache.slabs_cpu_partial;
+            held.parked += cache.sheaf_objects + barns;
+            held.live_bytes += cache.objects * u64::from(cache.object_size);
+        }
+        Some(held)
     }
 
     fn wrong(&self) -> Option<String> {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
+use loads::Held;
 use loads::bench::Workload;
+use loads::ticks::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::bench::Child;
@@ -17,6 +19,8 @@ pub(super) struct Line {
     /// Name, unit, value.
     pub(super) figures: Vec<(String, String, f64)>,
     pub(super) counters: Option<BTreeMap<String, u64>>,
+    /// Ticks of the processor's counter in a nanosecond.
+    pub(super) ticks_per_ns: Option<f64>,
     pub(super) wrong: Option<String>,
 }
 
@@ -30,6 +34,7 @@ pub(super) fn run(args: &Child) -> anyhow::Result<Status> {
         std::process::exit(1);
     }));
     let mut out = Context::out();
+    let rate = Rate::begin();
     for case in &args.cases {
         let outcome = workload
             .run(&args.contender, *case, args.threads)
@@ -38,7 +43,8 @@ pub(super) fn run(args: &Child) -> anyhow::Result<Status> {
             })?;
         let counters = outcome.counters.map(|counters| {
             let told = counters.iter().map(|(name, n)| (name.to_owned(), n));
-            told.collect()
+            told.chain(outcome.held.into_iter().flat_map(held))
+                .collect()
         });
         let line = Line {
             case: *case,
@@ -48,6 +54,7 @@ pub(super) fn run(args: &Child) -> anyhow::Result<Status> {
                 .map(|f| (f.name.to_owned(), f.unit.to_owned(), f.value))
                 .collect(),
             counters,
+            ticks_per_ns: rate.per_ns(),
             wrong: outcome.wrong,
         };
         serde_json::to_writer(&mut out, &line)?;
@@ -55,4 +62,15 @@ pub(super) fn run(args: &Child) -> anyhow::Result<Status> {
         out.flush()?;
     }
     Ok(Status::Ok)
+}
+
+/// What is held at the end of a case, by the names of docs/BENCH.md.
+fn held(of: Held) -> [(String, u64); 4] {
+    [
+        ("held_slab_bytes", of.slab_bytes),
+        ("held_partial_slabs", of.partial),
+        ("held_parked_objects", of.parked),
+        ("held_live_bytes", of.live_bytes),
+    ]
+    .map(|(name, n)| (name.to_owned(), n))
 }

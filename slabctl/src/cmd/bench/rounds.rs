@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use loads::bench::Workload;
+use loads::figure::median;
 
 use super::child::Line;
 use crate::cmd::Context;
@@ -37,6 +38,8 @@ pub(crate) struct CaseResult {
     pub(crate) values: BTreeMap<(String, String), Vec<f64>>,
     /// By contender: what was counted in each round.
     pub(crate) counters: BTreeMap<String, Vec<BTreeMap<String, u64>>>,
+    /// By contender: ticks of the processor's counter in a nanosecond, of each round.
+    pub(crate) ticks: BTreeMap<String, Vec<f64>>,
     /// Contenders and what they did wrong.
     pub(crate) wrong: Vec<(String, String)>,
 }
@@ -48,6 +51,11 @@ impl CaseResult {
         self.values.get(&key).map_or(&[], Vec::as_slice)
     }
 
+    /// Ticks of the processor's counter in a nanosecond.
+    pub(crate) fn ticks_per_ns(&self, contender: &str) -> Option<f64> {
+        median(self.ticks.get(contender)?)
+    }
+
     fn add(&mut self, contender: &str, line: Line) {
         for (name, unit, value) in line.figures {
             if !self.figures.iter().any(|(known, _)| *known == name) {
@@ -55,6 +63,10 @@ impl CaseResult {
             }
             let key = (contender.to_owned(), name);
             self.values.entry(key).or_default().push(value);
+        }
+        if let Some(ticks) = line.ticks_per_ns {
+            let of = self.ticks.entry(contender.to_owned()).or_default();
+            of.push(ticks);
         }
         if let Some(counters) = line.counters {
             let of = self.counters.entry(contender.to_owned()).or_default();

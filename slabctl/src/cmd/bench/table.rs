@@ -106,6 +106,7 @@ pub(super) fn counters(plan: &Plan, result: &WorkloadResult) -> Table {
         Head::right("fast %"),
     ];
     heads.extend(COUNTED.map(|(title, _)| Head::right(&format!("{title}/k"))));
+    heads.extend(["held KiB", "parked"].map(Head::right));
     let mut table = Table::new(heads);
     for case in &result.cases {
         for contender in &plan.contenders {
@@ -124,6 +125,12 @@ pub(super) fn counters(plan: &Plan, result: &WorkloadResult) -> Table {
                 }
                 Cell::text(format!("{:.2}", sum as f64 * 1000.0 / allocs as f64))
             }));
+            let held = |name: &str, of: u64| {
+                let n = counters.get(name);
+                n.map_or_else(Cell::missing, |n| Cell::text((n / of).to_string()))
+            };
+            cells.push(held("held_slab_bytes", 1024));
+            cells.push(held("held_parked_objects", 1));
             table.row(cells);
         }
     }
