@@ -3,7 +3,7 @@
 //!
 //! The result is call sites as a kernel with slab_debug=U records them, but of
 //! a running kernel and any cache. What was there before is not in it, and
-//! what was freed in bulk or by kfree_rcu stays in it until its place is
+//! what was allocated in bulk is not seen, what was freed in bulk or by kfree_rcu stays in it until its place is
 //! allocated again.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use aya::programs::raw_trace_point::RawTracePointLink;
 
 use super::address::PageKey;
 use super::object::{LIVE, Machine, refused};
-use super::paths::{attach, look, no_map};
+use super::paths::{attach, events, interrupted, look, no_map};
 use super::preflight::Refusal;
 use super::record::Seen;
 use super::snapshot::Snapshots;
@@ -35,6 +35,8 @@ pub struct LiveSites {
     ebpf: Ebpf,
     links: Vec<RawTracePointLink>,
     sample: u64,
+    /// Objects that kmalloc gives are followed.
+    kmalloc: bool,
 }
 
 impl std::fmt::Debug for LiveSites {
@@ -63,9 +65,7 @@ impl LiveSites {
         let sample = u64::from(sample.max(1)).next_power_of_two();
         let key = PageKey::learn(&seen, machine.page_size);
         let mut ebpf = load(&machine, target.address, sample, key)?;
-        // Its objects never come from kmalloc otherwise.
-        let by_kmalloc = target.cache.name.contains("kmalloc");
-        if by_kmalloc && key.is_none() {
+        if target.cache.name.contains("kmalloc") && key.is_none() {
             return Err(Refusal::Refused {
                 what: "finding the caches of kmalloc".to_owned(),
                 why: "where pages are described was not found out".to_owned(),
@@ -73,7 +73,8 @@ impl LiveSites {
         }
         // Frees first, so that none of a followed object is missed.
         let events = ["kfree", "kmem_cache_free", "kmem_cache_alloc", "kmalloc"];
-        let wanted = if by_kmalloc {
+        // Caches with other names are kmalloc's, too: the buckets of kmem_buckets_create.
+        let wanted = if key.is_some() {
             &events[..]
         } else {
             &events[..3]
@@ -84,6 +85,7 @@ impl LiveSites {
             ebpf,
             links,
             sample,
+            kmalloc: key.is_some(),
         })
     }
 
@@ -95,6 +97,7 @@ impl LiveSites {
     /// Ends, and gives the sites of what is outstanding. Counts are estimates
     /// where not every object is followed; the warnings tell what was missed.
     pub fn sites(mut self, warnings: &mut Warnings) -> Result<Vec<CallSite>, Refusal> {
+        self.missed(warnings)?;
         // A map that changes while it is read leads back to its beginning.
         // Allocations end first, frees last.
         while let Some(last) = self.links.pop() {
@@ -141,6 +144,28 @@ impl LiveSites {
             nodes: Vec::new(),
             stack: frames.iter().map(|at| symbols.name(*at)).collect(),
         }
+    }
+
+    /// What passed the programs. A free that did leaves its object in the list.
+    fn missed(&mut self, warnings: &mut Warnings) -> Result<(), Refusal> {
+        let attached = &["kmem_cache_alloc", "kmalloc"][..if self.kmalloc { 2 } else { 1 }];
+        let allocs = interrupted(&mut self.ebpf, attached)?;
+        let frees = interrupted(&mut self.ebpf, &["kfree", "kmem_cache_free"])?;
+        if allocs != Some(0) || frees != Some(0) {
+            let text = format!(
+                "live sites: {} allocations and {} frees of all caches were missed in interrupts",
+                events(allocs),
+                events(frees)
+            );
+            warnings.push(Warning::new(WarningCode::Incomplete, text));
+        }
+        if !self.kmalloc {
+            warnings.push(Warning::new(
+                WarningCode::Incomplete,
+                "live sites: where pages are described was not found out, so what kmalloc allocates is not seen",
+            ));
+        }
+        Ok(())
     }
 
     fn say(&self, warnings: &mut Warnings) -> Result<(), Refusal> {

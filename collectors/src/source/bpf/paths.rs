@@ -20,7 +20,7 @@ use aya::programs::raw_trace_point::RawTracePointLink;
 
 use super::address::PageKey;
 use super::object::{Machine, PATHS, iterate, named, refused};
-use super::preflight::Refusal;
+use super::preflight::{Refusal, version};
 use super::record::Seen;
 use super::slots::{Slot, Slots};
 use super::snapshot::Snapshots;
@@ -51,8 +51,18 @@ struct Known {
     index: u32,
     /// Slabs that it had when counting began.
     slabs: Option<u64>,
-    /// It has sheaves.
-    sheaves: bool,
+    /// It has sheaves; `None` where the kernel has none.
+    sheaves: Option<bool>,
+}
+
+/// What can be told of events.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    era: Era,
+    /// Where pages are described is known: objects lead to their slabs.
+    pages: bool,
+    /// Pages that are given back lead to their cache.
+    slabs: bool,
 }
 
 /// The attached programs.
@@ -67,6 +77,8 @@ pub struct Paths {
     unplaced: usize,
     /// Caches of kmalloc are counted.
     kmalloc: bool,
+    /// Slabs that are given back are counted.
+    gone: bool,
     since: Instant,
 }
 
@@ -96,6 +108,7 @@ impl Paths {
             known: BTreeMap::new(),
             unplaced: 0,
             kmalloc: key.is_some(),
+            gone: names_cache_at_its_end(),
             since: Instant::now(),
         };
         paths.add(&seen)?;
@@ -148,7 +161,11 @@ impl Paths {
         let failed = |error| refused("the counts", &error);
         let map = self.ebpf.map("counts").ok_or_else(no_map)?;
         let counts: PerCpuArray<_, [u64; WORDS]> = PerCpuArray::try_from(map).map_err(failed)?;
-        let era = snapshot.system.era;
+        let told = Told {
+            era: snapshot.system.era,
+            pages: self.kmalloc,
+            slabs: self.gone,
+        };
         let mut own = false;
         for cache in &mut snapshot.caches {
             if cache.counters.is_some() {
@@ -173,7 +190,7 @@ impl Paths {
                 }
             }
             let grown = slabs_now.get(address).copied().flatten();
-            cache.counters = Some(Box::new(counters(&sum, known, grown, era)));
+            cache.counters = Some(Box::new(counters(&sum, known, grown, told)));
             cache.counters_inferred = true;
         }
         if own {
@@ -187,7 +204,11 @@ impl Paths {
         let missed = self.missed()?;
         say(
             &missed,
-            (self.since.elapsed(), self.kmalloc, self.unplaced),
+            (
+                self.since.elapsed(),
+                [self.kmalloc, self.gone],
+                self.unplaced,
+            ),
             &mut snapshot.warnings,
         );
         Ok(())
@@ -195,19 +216,15 @@ impl Paths {
 
     /// Events that passed uncounted, since the programs were attached.
     fn missed(&mut self) -> Result<Missed, Refusal> {
-        let mut missed = Missed::default();
-        for event in EVENTS {
-            let program = named::<RawTracePoint>(&mut self.ebpf, &program(event))?;
-            let fd = program.fd().map_err(|error| refused(event, &error))?;
-            let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_fd().as_raw_fd()))
-                .unwrap_or_default();
-            missed.interrupted += recursion(&text).unwrap_or(0);
-        }
+        let mut missed = Missed {
+            interrupted: interrupted(&mut self.ebpf, &EVENTS)?,
+            elsewhere: 0,
+        };
         let failed = |error| refused("the counts", &error);
         let map = self.ebpf.map("here").ok_or_else(no_map)?;
         let here: PerCpuArray<_, [u64; HERE_WORDS]> = PerCpuArray::try_from(map).map_err(failed)?;
         for cpu in here.get(&0, 0).map_err(failed)?.iter() {
-            // Those of kmalloc and kfree are large ones of no cache.
+            // Those of kmalloc and kfree are mostly large ones, which are of no cache.
             missed.elsewhere += cpu[ELSEWHERE] + cpu[ELSEWHERE + 2];
         }
         Ok(missed)
@@ -326,16 +343,29 @@ fn slabs(cache: &Cache) -> Option<u64> {
     Some(cache.get(Quantity::Slabs)?.value)
 }
 
-fn has_sheaves(cache: &Cache) -> bool {
-    let capacity = cache.get(Quantity::SheafCapacity);
-    capacity.is_some_and(|capacity| capacity.value > 0)
+fn has_sheaves(cache: &Cache) -> Option<bool> {
+    let capacity = cache.get(Quantity::SheafCapacity)?;
+    Some(capacity.value > 0)
+}
+
+/// Whether a slab's descriptor still names its cache when its pages are given back: on older
+/// kernels the name is where the page allocator wants nothing (`slab_cache` of 6.1 is `mapping`),
+/// moved by 6.12. A release that cannot be read is taken for a new one, as everywhere here.
+fn names_cache_at_its_end() -> bool {
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    version(&release).is_none_or(|found| found >= (6, 12))
 }
 
 /// The words of all processors as the kernel's own counters.
-fn counters(words: &[u64; WORDS], known: &Known, slabs: Option<u64>, era: Era) -> Counters {
+fn counters(words: &[u64; WORDS], known: &Known, slabs: Option<u64>, told: Told) -> Counters {
     let sides = |from: usize| {
         let all = words[from].wrapping_add(words[from + 1]);
         let slow = words[SLOW + from].wrapping_add(words[SLOW + from + 1]);
+        // Without sheaves those kernels have no other path.
+        if told.era == Era::Sheaves && known.sheaves == Some(false) {
+            return (0, all);
+        }
         (all.saturating_sub(slow), slow.min(all))
     };
     let ((alloc_fast, alloc_slow), (free_fast, free_slow)) = (sides(0), sides(2));
@@ -349,18 +379,24 @@ fn counters(words: &[u64; WORDS], known: &Known, slabs: Option<u64>, era: Era) -
         });
     };
     // From 7.0 on the sheaf is what the fast paths' counters count.
-    let apart = known.sheaves && era != Era::Sheaves;
+    let sheaves = known.sheaves == Some(true);
+    let apart = sheaves && told.era != Era::Sheaves;
     let main = |fast: u64| if apart { 0 } else { fast };
     count(CounterId::AllocFastpath, main(alloc_fast));
     count(CounterId::AllocSlowpath, alloc_slow);
-    count(CounterId::FreeFastpath, main(free_fast));
-    count(CounterId::FreeSlowpath, free_slow);
-    let gone = words[GONE];
-    if let (Some(before), Some(now)) = (known.slabs, slabs) {
-        let made = now.saturating_add(gone).saturating_sub(before);
-        count(CounterId::AllocSlab, made);
+    // Whose slab an object is of tells the path of a free where there is no sheaf.
+    if sheaves || told.pages || told.era == Era::Sheaves {
+        count(CounterId::FreeFastpath, main(free_fast));
+        count(CounterId::FreeSlowpath, free_slow);
     }
-    count(CounterId::FreeSlab, gone);
+    if told.slabs {
+        let gone = words[GONE];
+        if let (Some(before), Some(now)) = (known.slabs, slabs) {
+            let made = now.saturating_add(gone).saturating_sub(before);
+            count(CounterId::AllocSlab, made);
+        }
+        count(CounterId::FreeSlab, gone);
+    }
     if apart {
         count(CounterId::AllocCpuSheaf, alloc_fast);
         count(CounterId::FreeCpuSheaf, free_fast);
@@ -372,10 +408,29 @@ fn counters(words: &[u64; WORDS], known: &Known, slabs: Option<u64>, era: Era) -
 /// What was not counted.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Missed {
-    /// Events that interrupted the same program.
-    interrupted: u64,
+    /// Events that interrupted the same program; `None` where the kernel does not tell.
+    interrupted: Option<u64>,
     /// Events of caches that have no slot.
     elsewhere: u64,
+}
+
+/// Events that passed since they interrupted the same program on their processor; `None` where
+/// the kernel does not tell.
+pub(super) fn interrupted(ebpf: &mut Ebpf, events: &[&str]) -> Result<Option<u64>, Refusal> {
+    let mut sum = Some(0u64);
+    for event in events {
+        let program = named::<RawTracePoint>(ebpf, &program(event))?;
+        let fd = program.fd().map_err(|error| refused(event, &error))?;
+        let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_fd().as_raw_fd()));
+        let misses = text.ok().and_then(|text| recursion(&text));
+        sum = sum.zip(misses).map(|(sum, n)| sum.saturating_add(n));
+    }
+    Ok(sum)
+}
+
+/// Such a number for people.
+pub(super) fn events(n: Option<u64>) -> String {
+    n.map_or_else(|| "an unknown number of".to_owned(), |n| n.to_string())
 }
 
 fn recursion(fdinfo: &str) -> Option<u64> {
@@ -385,8 +440,8 @@ fn recursion(fdinfo: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-fn say(missed: &Missed, how: (Duration, bool, usize), warnings: &mut Warnings) {
-    let (elapsed, kmalloc, unplaced) = how;
+fn say(missed: &Missed, how: (Duration, [bool; 2], usize), warnings: &mut Warnings) {
+    let (elapsed, [kmalloc, gone], unplaced) = how;
     let mut tell = |code, text| warnings.push(Warning::new(code, text));
     tell(
         WarningCode::Note,
@@ -394,14 +449,21 @@ fn say(missed: &Missed, how: (Duration, bool, usize), warnings: &mut Warnings) {
             "paths by BPF since {:.2} s: allocations and frees are counted, fast and slow are inferred; \
              those of slabctl itself are left out, frees in bulk and by kfree_rcu are not seen; {} events missed in interrupts, {} of unknown caches",
             elapsed.as_secs_f64(),
-            missed.interrupted,
+            events(missed.interrupted),
             missed.elsewhere
         ),
     );
     if !kmalloc {
         tell(
             WarningCode::Incomplete,
-            "paths: where pages are described was not found out, so kmalloc and kfree are not counted"
+            "paths: where pages are described was not found out, so kmalloc and kfree are not counted, nor the paths of frees without sheaves"
+                .to_owned(),
+        );
+    }
+    if !gone {
+        tell(
+            WarningCode::Note,
+            "paths: slabs that come and go are not told on this kernel, whose slabs do not name their cache at their end"
                 .to_owned(),
         );
     }

@@ -164,7 +164,8 @@ impl Facts {
     }
 }
 
-fn version(release: &str) -> Option<(u32, u32)> {
+/// Major and minor number of a kernel's release.
+pub(super) fn version(release: &str) -> Option<(u32, u32)> {
     let mut parts = release.split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }

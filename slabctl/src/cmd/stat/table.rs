@@ -79,7 +79,11 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
                 cells.extend(path_cells(paths(row, names), inferred(row)));
             }
             if slabs {
-                cells.extend(SLABS.map(|name| number(steps(row, name))));
+                let approx = inferred(row);
+                let told = |value| Approx { value, approx };
+                cells.extend(
+                    SLABS.map(|name| cells::maybe(steps(row, name).map(told), Unit::Slabs, scale)),
+                );
             }
         }
         table.row(cells);

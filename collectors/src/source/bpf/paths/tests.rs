@@ -2,12 +2,20 @@
 
 use super::*;
 
-fn known(sheaves: bool) -> Known {
+fn known(sheaves: Option<bool>) -> Known {
     Known {
         name: "filp".into(),
         index: 0,
         slabs: Some(10),
         sheaves,
+    }
+}
+
+const fn told(era: Era) -> Told {
+    Told {
+        era,
+        pages: true,
+        slabs: true,
     }
 }
 
@@ -19,7 +27,7 @@ fn words() -> [u64; WORDS] {
 
 #[test]
 fn words_of_programs_are_the_kernels_counters() {
-    let list = counters(&words(), &known(false), Some(12), Era::CpuSlabs);
+    let list = counters(&words(), &known(None), Some(12), told(Era::CpuSlabs));
     let of = |id| list.total(id);
     assert_eq!(of(CounterId::AllocFastpath), Some(90));
     assert_eq!(of(CounterId::AllocSlowpath), Some(10));
@@ -33,13 +41,36 @@ fn words_of_programs_are_the_kernels_counters() {
 
 #[test]
 fn sheaves_count_apart_where_the_kernel_has_cpu_slabs_too() {
-    let mixed = counters(&words(), &known(true), None, Era::Mixed);
+    let mixed = counters(&words(), &known(Some(true)), None, told(Era::Mixed));
     assert_eq!(mixed.total(CounterId::AllocCpuSheaf), Some(90));
     assert_eq!(mixed.total(CounterId::AllocFastpath), Some(0));
     assert_eq!(mixed.total(CounterId::AllocSlab), None, "not known");
-    let later = counters(&words(), &known(true), None, Era::Sheaves);
+    let later = counters(&words(), &known(Some(true)), None, told(Era::Sheaves));
     assert_eq!(later.total(CounterId::AllocFastpath), Some(90));
     assert_eq!(later.total(CounterId::AllocCpuSheaf), None);
+}
+
+#[test]
+fn what_cannot_be_told_is_left_out() {
+    let old = Told {
+        slabs: false,
+        ..told(Era::CpuSlabs)
+    };
+    let list = counters(&words(), &known(None), Some(12), old);
+    assert_eq!(list.total(CounterId::FreeSlab), None);
+    assert_eq!(list.total(CounterId::AllocSlab), None);
+    let blind = Told {
+        pages: false,
+        ..told(Era::CpuSlabs)
+    };
+    let list = counters(&words(), &known(None), None, blind);
+    assert_eq!(list.total(CounterId::FreeFastpath), None);
+    assert_eq!(list.total(CounterId::AllocSlowpath), Some(10));
+    // 7.0 and later have nothing fast but sheaves.
+    let list = counters(&words(), &known(Some(false)), None, told(Era::Sheaves));
+    assert_eq!(list.total(CounterId::AllocFastpath), Some(0));
+    assert_eq!(list.total(CounterId::AllocSlowpath), Some(100));
+    assert_eq!(list.total(CounterId::FreeSlowpath), Some(60));
 }
 
 #[test]
