@@ -6,6 +6,7 @@
 
 use super::find;
 use crate::generation::Requests;
+use crate::segment::format::IDENTITY;
 use crate::segment::{Answer, format, format::mailbox};
 use std::fs::File;
 use std::io;
@@ -65,6 +66,13 @@ impl Mailbox {
         let mut options = File::options();
         let options = options.read(true).write(true).custom_flags(libc::O_CLOEXEC);
         let file = options.open(format!("/proc/{pid}/mem"))?;
+        // It may have become another program by `exec` since its segment was read, and the open
+        // file is of the memory that it has now: that must be where the segment is.
+        let mut head = [0; IDENTITY.at + 8];
+        file.read_exact_at(&mut head, segment.identity.at)?;
+        if find::says(&head) != Some(pid.into()) {
+            return Ok(None);
+        }
         let at = segment.identity.at.wrapping_add(at);
         Ok(Some(Self { file, at }))
     }

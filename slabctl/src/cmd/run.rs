@@ -220,11 +220,18 @@ fn look(context: &Context, args: &Args, pid: u32) -> anyhow::Result<bool> {
             writeln!(out, "still allocated at the end, by stack:")?;
             sites::held(&snapshot, context.global.scale(), &mut out)?;
         }
+        // They are told on standard error, too.
+        drop(out);
+        open::say_warnings(&context.global, &snapshot);
+        out = std::io::stderr().lock();
     }
     if !args.validate {
         return Ok(true);
     }
-    let before = source.reports().unwrap_or(0);
+    let before = source.reports().ok_or_else(|| {
+        let why = "how many reports the program made is not known: its memory could not be read";
+        Failure::new(Status::Failed, why)
+    })?;
     if before > 0 {
         let s = if before == 1 { "" } else { "s" };
         writeln!(out, "{before} report{s} while it ran")?;
@@ -236,5 +243,9 @@ fn look(context: &Context, args: &Args, pid: u32) -> anyhow::Result<bool> {
         None => source.validate().map_err(open::with_hints)?,
     };
     validate::engine::lines(&verdict, &mut out)?;
+    if verdict.cut {
+        let why = "the heap is more than one look takes: the rest is not checked";
+        return Err(Failure::new(Status::Failed, why).into());
+    }
     Ok(before == 0 && verdict.faults.is_empty() && verdict.more == 0)
 }

@@ -56,6 +56,22 @@ impl<T: Send + 'static> Aside<T> {
         }
     }
 
+    /// Looks with a time of its own, as a question does that another process may answer slowly.
+    pub fn look_within<R: Send + 'static>(
+        &mut self,
+        time: Duration,
+        look: impl FnOnce(&mut T) -> R + Send + 'static,
+    ) -> Option<R> {
+        let mut with = self.with.take()?;
+        let (with, seen) = within(time, move || {
+            let seen = look(&mut with);
+            (with, seen)
+        })?;
+        self.with = Some(with);
+        self.since = Instant::now();
+        Some(seen)
+    }
+
     /// Looks; `look` is told how long it has. `None` if it did not come back in time, now or
     /// at an earlier look.
     pub fn look<R: Send + 'static>(

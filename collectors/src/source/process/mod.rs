@@ -37,6 +37,9 @@ pub use list::{Listed, Listing, list};
 pub use segment::{SegmentSource, is_segment, left_by};
 pub use slabcore::inspect::Watch;
 
+/// What a question takes beside the time of its answer.
+const AROUND: Duration = Duration::from_secs(2);
+
 /// A process of this machine. Each look at it ends in time, whatever the process does.
 #[derive(Debug)]
 pub struct ProcessSource {
@@ -179,6 +182,10 @@ impl Engines for ProcessSource {
 
     /// Through the mailbox of the process's segment.
     fn ask(&mut self, wait: Duration) -> Result<Option<Verdict>, Error> {
-        self.look(move |target| target.ask(wait))
+        let seen = self.target.look_within(wait + AROUND, move |target| {
+            target.limit(AROUND);
+            target.ask(wait)
+        });
+        seen.unwrap_or_else(|| Err(too_slow(self.pid)))
     }
 }
