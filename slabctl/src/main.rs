@@ -20,7 +20,6 @@ use clap::{CommandFactory as _, Parser as _};
 use fail::{Failure, Status};
 
 fn main() -> ExitCode {
-    allow_open_files();
     clap_complete::CompleteEnv::with_factory(cli::Cli::command).complete();
     let result = match std::env::args_os()
         .next()
@@ -48,16 +47,6 @@ fn misused(error: &clap::Error) -> ExitCode {
         return Status::CheckUnknown.into();
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
-}
-
-/// Raises the soft limit of open files to the hard one: a live source holds
-/// attribute files open between samples, several for each cache.
-fn allow_open_files() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Without it files are opened again each time, which only costs time.
-    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// One line for the error, one for each hint. A closed pipe is no error: the

@@ -392,3 +392,14 @@ fn orphans_of_a_container_do_not_wait_for_the_watcher() {
     let took: u32 = told.stdout.trim().parse().unwrap();
     assert!(took < 50, "{took}");
 }
+
+/// What a program may do is what it may do without slabctl.
+#[test]
+fn a_program_has_the_limits_of_who_starts_it() {
+    library();
+    let script = "ulimit -Sn 200; exec \"$0\" run -- sh -c 'ulimit -Sn; ulimit -Hn'";
+    let mut shell = with_clean_environment(Command::new("sh"));
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_slabctl")]);
+    let told = finish(shell);
+    assert_eq!(told.stdout.lines().next(), Some("200"), "{}", told.stderr);
+}
