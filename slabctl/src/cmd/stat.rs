@@ -167,26 +167,41 @@ fn watch(
         }
     };
     let elapsed = outcome.at.saturating_duration_since(start);
-    let after = source.sample(&ends).map_err(|error| {
-        // Whoever waits for the command hears of it all the same.
-        let status = match outcome.status() {
-            Status::Command(0) => Status::Failed,
-            other => other,
-        };
-        Failure::new(status, error.to_string())
-    })?;
+    let after = source
+        .sample(&ends)
+        .map_err(|error| Failure::new(unseen(&outcome), error.to_string()))?;
     peaks.add(&after);
-    let diff = diff::diff(&before, &after, Some(elapsed));
-    let peaks = diff.rows.iter().map(|row| peaks.get(row)).collect();
-    Ok(Seen {
-        before,
-        after,
-        diff,
-        peaks,
-        samples,
-        interval: every,
-        outcome,
-    })
+    let ends = (before, after, elapsed);
+    Ok(Seen::of(ends, &peaks, (samples, every), outcome))
+}
+
+/// The status when nothing can be told: whoever waits for the command hears of it all the same.
+fn unseen(outcome: &Outcome) -> Status {
+    match outcome.status() {
+        Status::Command(0) => Status::Failed,
+        other => other,
+    }
+}
+
+impl Seen {
+    fn of(
+        (before, after, elapsed): (Snapshot, Snapshot, Duration),
+        peaks: &Peaks,
+        (samples, interval): (u64, Duration),
+        outcome: Outcome,
+    ) -> Self {
+        let diff = diff::diff(&before, &after, Some(elapsed));
+        let peaks = diff.rows.iter().map(|row| peaks.get(row)).collect();
+        Self {
+            before,
+            after,
+            diff,
+            peaks,
+            samples,
+            interval,
+            outcome,
+        }
+    }
 }
 
 /// The highest figures by the caches' identity: directory, else name.

@@ -6,17 +6,16 @@
 
 use std::time::{Duration, Instant};
 
-use collectors::analysis::diff;
 use collectors::error::Error;
 use collectors::model::{Cache, Quantity, Snapshot};
 use collectors::source::process::{self, ProcessSource, Watch};
 use collectors::source::{Demand, Source as _};
 
 use super::load::Load;
-use super::{Args, Peaks, Seen, demand, table};
+use super::{Args, Peaks, Seen, demand, table, unseen};
 use crate::cmd::select::Selection;
 use crate::cmd::{Context, run};
-use crate::fail::{Failure, Status};
+use crate::fail::Failure;
 use crate::open;
 
 /// Between two looks at whether the program has come to its end.
@@ -86,28 +85,14 @@ pub(super) fn watch(
     };
     let elapsed = outcome.at.saturating_duration_since(start);
     let Some((after, of_the_end)) = last else {
-        let status = match outcome.status() {
-            Status::Command(0) => Status::Failed,
-            other => other,
-        };
         let why = format!("{outcome} and was not looked at: by a signal, or without the library");
-        return Err(Failure::new(status, why).into());
+        return Err(Failure::new(unseen(&outcome), why).into());
     };
     if !of_the_end {
         context.note("warning: it did not wait to be looked at: the figures are of the last sample before its end");
     }
-    let before = at_start(&after);
-    let diff = diff::diff(&before, &after, Some(elapsed));
-    let peaks = diff.rows.iter().map(|row| peaks.get(row)).collect();
-    Ok(Seen {
-        before,
-        after,
-        diff,
-        peaks,
-        samples,
-        interval: every,
-        outcome,
-    })
+    let ends = (at_start(&after), after, elapsed);
+    Ok(Seen::of(ends, &peaks, (samples, every), outcome))
 }
 
 /// The program's engine.
