@@ -91,6 +91,12 @@ fn inside(slot: u32) -> &'static AtomicU32 {
     &INSIDE[slot as usize % INSIDE.len()].0
 }
 
+/// Whether the calling thread was interrupted in a slow path of its own slot, as a signal handler
+/// may find it: it may hold locks then.
+pub(crate) fn is_interrupted(slot: u32) -> bool {
+    inside(slot).load(Relaxed) != 0
+}
+
 /// A thread is in a slow path while it has this.
 pub(crate) struct SlowPath(u32);
 

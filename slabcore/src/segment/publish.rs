@@ -12,6 +12,7 @@ use super::{figures, make};
 use crate::core::CacheCore;
 use crate::debug::operation::now_ns;
 use crate::engine::{self, Engine, EngineCore};
+use crate::fork;
 use crate::generation::{Generation, Requests};
 use crate::slab::NIL;
 use crate::slot;
@@ -317,28 +318,38 @@ pub fn before_exit() {
     let seen = own.outlives.load(Relaxed) != 0 || make::has_watcher();
     let ended = live.word(head::STATE).load(Relaxed) == state::ENDED;
     if seen && !ended && own.pid.load(Relaxed) == sys::pid() {
-        at_exit();
+        // A signal handler may end the process in the middle of an allocation.
+        end(own, live, slot::own().is_none_or(fork::is_interrupted));
     }
 }
 
 extern "C" fn at_exit() {
     if let (Some(own), Some(live)) = (own(), Live::current()) {
-        all(own, live);
-        if make::is_watched() {
-            wait(own, live);
-        }
-        live.put(head::STATE, state::ENDED);
+        end(own, live, false);
     }
 }
 
+/// `interrupted`: this thread may hold locks of the engine.
+fn end(own: &Own, live: Live, interrupted: bool) {
+    all(own, live);
+    if make::is_watched() {
+        wait(own, live, interrupted);
+    }
+    live.put(head::STATE, state::ENDED);
+}
+
 /// Waits until the watcher has looked, or is gone, or takes too long.
-fn wait(own: &Own, live: Live) {
+fn wait(own: &Own, live: Live, interrupted: bool) {
     live.word(head::STATE)
         .store(state::ENDING, Ordering::Release);
     let mut waits = 0;
     loop {
         if let Some(request) = requests(live).take() {
-            serve(own, live, request);
+            // To validate takes locks, and would wait for itself: not answered, which the
+            // watcher is told by the time that goes by.
+            if !interrupted || request & 0xff != mailbox::VALIDATE {
+                serve(own, live, request);
+            }
         }
         let [unseen, seen] = WAITS;
         let most = if own.looks.load(Relaxed) == 0 {
