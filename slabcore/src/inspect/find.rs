@@ -54,7 +54,7 @@ pub(super) fn says(head: &[u8]) -> Option<u64> {
 
 fn opened(pid: u32) -> io::Result<Option<Found>> {
     let dir = PathBuf::from(format!("/proc/{pid}/fd"));
-    let mut newest = None;
+    let (mut newest, mut unusable) = (None, None);
     let mut left = MOST_SEGMENTS;
     for entry in fs::read_dir(&dir)?.take(MOST_FILES) {
         let Ok(entry) = entry else {
@@ -68,7 +68,14 @@ fn opened(pid: u32) -> io::Result<Option<Found>> {
             continue;
         }
         left -= 1;
-        let file = open(&path)?;
+        // One that cannot be used is not its own, or it has another.
+        let file = match open(&path) {
+            Ok(file) => file,
+            Err(error) => {
+                unusable = Some(error);
+                continue;
+            }
+        };
         // A child that has its parent's open, too, has its own at another number.
         if is_of(&file, pid) {
             return Ok(Some(Found { path, file }));
@@ -78,7 +85,10 @@ fn opened(pid: u32) -> io::Result<Option<Found>> {
             break;
         }
     }
-    Ok(newest)
+    match unusable {
+        Some(error) if newest.is_none() => Err(error),
+        _ => Ok(newest),
+    }
 }
 
 /// Whether a link of `/proc/PID/fd` leads to a segment, by its name.

@@ -142,7 +142,7 @@ fn kept() -> PathBuf {
     let now = std::time::SystemTime::now();
     let now = now
         .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |of| of.as_secs());
+        .map_or(0, |of| of.as_nanos());
     format!("/dev/shm/slabcore-run-{}-{now}", std::process::id()).into()
 }
 

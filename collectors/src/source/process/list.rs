@@ -77,8 +77,11 @@ pub fn list(only: Option<u32>) -> io::Result<Listing> {
             Some(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 listing.hidden += 1;
             }
-            // It ended meanwhile.
-            Some(Err(_)) => {}
+            Some(Err(error)) if is_gone(&error) => {}
+            Some(Err(error)) => {
+                let why = error.to_string();
+                listing.processes.push(Listed::refused(pid, why));
+            }
             None => {
                 let why = "a look at it did not come back in time".to_owned();
                 listing.processes.push(Listed::refused(pid, why));
@@ -86,6 +89,12 @@ pub fn list(only: Option<u32>) -> io::Result<Listing> {
         }
     }
     Ok(listing)
+}
+
+/// It ended meanwhile.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
 impl Listed {

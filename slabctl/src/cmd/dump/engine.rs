@@ -89,6 +89,10 @@ fn object(seen: &Dump, args: &cli::Dump, out: &mut impl std::io::Write) -> anyho
         caches.find_map(|cache| find(cache, which).map(|(slab, index)| (cache, slab, index)))
     });
     let Some((cache, slab, index)) = found else {
+        if seen.limited {
+            let error = "dump: there is more than one look takes, and the object was not reached";
+            return Err(Failure::new(Status::Failed, error).into());
+        }
         let error = "dump: no such object in these caches";
         return Err(Failure::new(Status::NoSuchCache, error)
             .hint("slabctl dump CACHE --objects lists them")
