@@ -403,3 +403,42 @@ fn a_program_has_the_limits_of_who_starts_it() {
     let told = finish(shell);
     assert_eq!(told.stdout.lines().next(), Some("200"), "{}", told.stderr);
 }
+
+/// It may hold locks of the engine then, and must not wait for itself.
+#[test]
+fn an_end_from_a_signal_handler_amid_an_allocation_is_an_end() {
+    library();
+    let dir = tempfile::tempdir().unwrap();
+    let (source, program) = (dir.path().join("ends.c"), dir.path().join("ends"));
+    let text = "
+        #include <signal.h>
+        #include <stdlib.h>
+        #include <sys/time.h>
+        #include <unistd.h>
+        static void end(int n) { (void)n; _exit(7); }
+        int main(void) {
+            struct itimerval soon = {{0, 0}, {0, 30000}};
+            static void *all[4000];
+            signal(SIGALRM, end);
+            setitimer(ITIMER_REAL, &soon, 0);
+            for (;;) {
+                for (int i = 0; i < 4000; i++) all[i] = malloc(64 + i % 40 * 50);
+                for (int i = 0; i < 4000; i++) free(all[i]);
+            }
+        }";
+    fs::write(&source, text).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-o"]).arg(&program).arg(&source);
+    assert!(compiler.status().unwrap().success());
+    for _ in 0..8 {
+        let since = Instant::now();
+        let mut command = slabctl();
+        command.args(["run", "--validate", "--policy", "classic", "--"]);
+        let told = finish({
+            command.arg(&program);
+            command
+        });
+        assert_eq!(told.code, Some(7), "{}", told.stderr);
+        assert!(since.elapsed() < Duration::from_secs(15));
+    }
+}

@@ -84,7 +84,7 @@ impl Mailbox {
         Ok(u64::from_ne_bytes(bytes))
     }
 
-    /// Asks, and waits for the answer; false if none came.
+    /// Asks, and waits for the answer; false if none came, or a refusal.
     fn ask(&self, what: u64, end: Instant) -> io::Result<bool> {
         while self.file.try_lock().is_err() {
             if Instant::now() >= end {
@@ -96,12 +96,16 @@ impl Mailbox {
         let request = Requests::next(last, what);
         let at = self.at.wrapping_add(mailbox::REQUEST as u64);
         self.file.write_all_at(&request.to_ne_bytes(), at)?;
-        while self.word(mailbox::DONE)? != request {
+        loop {
+            match self.word(mailbox::DONE)? {
+                done if done == request => return Ok(true),
+                done if done == request | mailbox::REFUSED => return Ok(false),
+                _ => {}
+            }
             if Instant::now() >= end {
                 return Ok(false);
             }
             std::thread::sleep(STEP);
         }
-        Ok(true)
     }
 }

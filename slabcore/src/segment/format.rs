@@ -201,6 +201,8 @@ pub mod mailbox {
     pub const LEAVE: u64 = 3;
     /// Who watched begins to look: the process waits longer.
     pub const STAY: u64 = 4;
+    /// In the place of what was asked, in [`DONE`]: it cannot be done now.
+    pub const REFUSED: u64 = 0xff;
 
     /// Places in a finding: the cache's id and the node.
     pub const CACHE: usize = 0;

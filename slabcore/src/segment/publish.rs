@@ -345,9 +345,10 @@ fn wait(own: &Own, live: Live, interrupted: bool) {
     let mut waits = 0;
     loop {
         if let Some(request) = requests(live).take() {
-            // To validate takes locks, and would wait for itself: not answered, which the
-            // watcher is told by the time that goes by.
-            if !interrupted || request & 0xff != mailbox::VALIDATE {
+            // To validate takes locks, and would wait for itself.
+            if interrupted && request & 0xff == mailbox::VALIDATE {
+                requests(live).finish(request | mailbox::REFUSED);
+            } else {
                 serve(own, live, request);
             }
         }
