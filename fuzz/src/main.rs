@@ -4,6 +4,8 @@
 //! environment variable `FUZZ_TARGET` names the target, `run.sh` sets it.
 #![no_main]
 
+#[path = "../../slabcore/tests/support/changed.rs"]
+mod changed;
 mod check;
 mod memory;
 mod process;

@@ -1,6 +1,5 @@
 //! Segments and memory of processes that lie.
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use slabcore::dump::{DumpOptions, Next};
@@ -8,6 +7,7 @@ use slabcore::inspect::{self, Inspector, Memory, Part, Process};
 use slabcore::segment::Segment;
 use slabcore::{CacheBuilder, Engine, EngineConfig};
 
+use crate::changed::Changed;
 use crate::memory;
 
 /// Bytes that a look at anything may hold: copies of a megabyte, and lists of what an engine has.
@@ -81,34 +81,6 @@ fn named(segment: &Segment) {
     }
 }
 
-/// This process's own memory, with words of its structures changed.
-#[derive(Debug)]
-struct Changed {
-    process: Process,
-    words: BTreeMap<u64, u64>,
-}
-
-impl Memory for Changed {
-    fn read(&self, parts: &mut [Part<'_>]) {
-        self.process.read(parts);
-        for part in parts {
-            let end = part.at.saturating_add(part.into.len() as u64);
-            for (at, word) in self.words.range(part.at.saturating_sub(7)..end) {
-                for (byte, at) in word.to_ne_bytes().into_iter().zip(*at..) {
-                    let place = at.checked_sub(part.at).map(|n| n as usize);
-                    if let Some(to) = place.and_then(|n| part.into.get_mut(n)) {
-                        *to = byte;
-                    }
-                }
-            }
-        }
-    }
-
-    fn is_live(&self) -> bool {
-        false
-    }
-}
-
 /// Where structures of this process begin: its engine, its pages, its caches and their slabs.
 fn places(segment: &Segment) -> Vec<u64> {
     let Ok(memory) = Process::open(std::process::id()) else {
@@ -155,7 +127,16 @@ pub fn image(input: &[u8]) {
         return;
     };
     let words = words.collect();
-    bounded(|| look(Changed { process, words }, segment));
+    bounded(|| {
+        look(
+            Changed {
+                process,
+                words,
+                live: false,
+            },
+            segment,
+        )
+    });
 }
 
 fn look(memory: impl Memory, segment: &Segment) {

@@ -4,6 +4,10 @@
 // Helpers of tests fail by panicking.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/changed.rs"]
+mod changed;
+
+use changed::Changed;
 use proptest::prelude::*;
 use slabcore::dump::{DumpOptions, Next, Visit};
 use slabcore::inspect::{self, Inspector, Limits, Memory, Part, Process, Reach, Refusal};
@@ -106,34 +110,6 @@ static TRUE: LazyLock<(Segment, Places)> = LazyLock::new(|| {
     (segment, places)
 });
 
-/// This process's memory, but for some words.
-#[derive(Debug)]
-struct Changed {
-    process: Process,
-    words: BTreeMap<u64, u64>,
-}
-
-impl Memory for Changed {
-    fn read(&self, parts: &mut [Part<'_>]) {
-        self.process.read(parts);
-        for part in parts {
-            let end = part.at.saturating_add(part.into.len() as u64);
-            for (at, word) in self.words.range(part.at.saturating_sub(7)..end) {
-                for (byte, at) in word.to_ne_bytes().into_iter().zip(*at..) {
-                    let place = at.checked_sub(part.at).map(|n| n as usize);
-                    if let Some(to) = place.and_then(|n| part.into.get_mut(n)) {
-                        *to = byte;
-                    }
-                }
-            }
-        }
-    }
-
-    fn is_live(&self) -> bool {
-        true
-    }
-}
-
 /// Runs a look, within the limits.
 fn bounded<R>(what: &str, look: impl FnOnce() -> R) -> R {
     let (began, before) = (Instant::now(), LIVE.load(Relaxed));
@@ -152,7 +128,15 @@ fn bounded<R>(what: &str, look: impl FnOnce() -> R) -> R {
 /// Everything that can be looked at.
 fn look(words: BTreeMap<u64, u64>) {
     let process = Process::open(std::process::id()).unwrap();
-    let inspector = Inspector::new(Changed { process, words }, &TRUE.0).unwrap();
+    let inspector = Inspector::new(
+        Changed {
+            process,
+            words,
+            live: true,
+        },
+        &TRUE.0,
+    )
+    .unwrap();
     inspector.limit(LIMITS);
     let _ = bounded("snapshot", || inspector.snapshot());
     let _ = bounded("stacks", || inspector.stacks());
@@ -234,6 +218,7 @@ fn a_look_without_end_is_cut_and_says_so() {
     let memory = Changed {
         process: Process::open(std::process::id()).unwrap(),
         words,
+        live: true,
     };
     let inspector = Inspector::new(Endless(memory, far), segment).unwrap();
     inspector.limit(LIMITS);
@@ -272,6 +257,7 @@ fn what_cannot_be_read_is_not_known_and_not_zero() {
     let changed = Changed {
         process: memory,
         words: words.into_iter().collect(),
+        live: true,
     };
     let inspector = Inspector::new(changed, segment).unwrap();
     let [engine] = &inspector.snapshot().unwrap()[..] else {
