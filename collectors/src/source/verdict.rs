@@ -27,7 +27,7 @@ pub struct Fault {
 /// What several passes over an engine found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {
-    /// Caches looked at.
+    /// Caches looked at in the last pass.
     pub caches: u64,
     /// Slabs looked at in the last pass.
     pub slabs: u64,
@@ -46,14 +46,6 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Of engines with so many caches, before the first pass.
-    pub(super) fn of(names: &BTreeMap<u32, String>) -> Self {
-        Self {
-            caches: names.len() as u64,
-            ..Self::default()
-        }
-    }
-
     /// Adds one pass over an engine whose caches have these names.
     pub(super) fn add(&mut self, found: &Validation, names: &BTreeMap<u32, String>) {
         self.unchecked += found.unchecked;

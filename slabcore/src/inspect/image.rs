@@ -9,8 +9,8 @@ use super::memory::{Part, u16_at, u32_at, u64_at};
 use super::shape::Shape;
 use crate::policy::Policy;
 
-/// Engines of a process at most.
-const MOST_ENGINES: usize = 16;
+/// Engines of a process at most: a longer list has no end.
+const MOST_ENGINES: usize = 4096;
 /// Ranges of an engine at most.
 const MOST_RANGES: usize = 64;
 /// Bytes of a name at most.
@@ -117,7 +117,7 @@ pub(super) fn engines<'b>(
     shape: &Shape,
 ) -> Result<(Vec<EngineImage>, Held<'b>), Refusal> {
     let mut word = [0; 8];
-    let mut held = memory.hold::<EngineImage>(MOST_ENGINES)?;
+    let mut held = memory.hold::<EngineImage>(0)?;
     memory.get(shape.root_engines, &mut word)?;
     let mut at = u64_at(&word, 0);
     memory.get(shape.root_slots_used, word.get_mut(..4).unwrap_or_default())?;
@@ -132,6 +132,7 @@ pub(super) fn engines<'b>(
             return Err(Refusal::Structure("list of engines"));
         }
         memory.get(at, &mut bytes)?;
+        held.more::<EngineImage>(1)?;
         list.push(engine(memory, shape, &bytes, slots, &mut held)?);
         at = u64_at(&bytes, shape.engine.next);
     }

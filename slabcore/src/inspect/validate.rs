@@ -57,9 +57,12 @@ pub(super) fn engine(
             found,
         };
         match check.cache(spots.of(cache.id)) {
-            Ok(()) => {}
+            Ok(()) => found.caches += 1,
             // A cache that is too large is no reason to leave the others out.
-            Err(Refusal::TooMuch) if !memory.is_spent() => found.cut = true,
+            Err(Refusal::TooMuch) if !memory.is_spent() => {
+                found.caches += 1;
+                found.cut = true;
+            }
             Err(other) => return Err(other),
         }
     }

@@ -184,12 +184,12 @@ pub mod mailbox {
     pub const TAKEN: usize = 8;
     /// The request that was answered.
     pub const DONE: usize = 16;
-    /// Of a validation: slabs, slabs unchecked, caches moving, findings beyond the list.
+    /// Of a validation: caches, slabs, slabs unchecked, caches moving, findings beyond the list.
     pub const COUNTS: usize = 24;
     /// Findings in the list.
-    pub const FINDINGS: usize = 56;
+    pub const FINDINGS: usize = 64;
     /// The list.
-    pub const LIST: usize = 64;
+    pub const LIST: usize = 72;
     /// Findings at most.
     pub const ROOM: usize = 64;
 

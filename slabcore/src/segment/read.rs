@@ -188,6 +188,8 @@ pub struct AnswerFinding {
 pub struct Answer {
     /// The requests asked, taken and answered so far.
     pub requests: [u64; 3],
+    /// Caches looked at.
+    pub caches: u64,
     /// Slabs looked at.
     pub slabs: u64,
     /// Slabs that did not hold still.
@@ -468,12 +470,13 @@ impl Answer {
     pub fn parse(bytes: &[u8], at: usize) -> Self {
         let copy = Bytes(bytes);
         let at = |place: usize| at.saturating_add(place);
-        let [slabs, unchecked, moving, more] =
-            [0, 8, 16, 24].map(|n| copy.u64(at(mailbox::COUNTS + n)));
+        let [caches, slabs, unchecked, moving, more] =
+            [0, 8, 16, 24, 32].map(|n| copy.u64(at(mailbox::COUNTS + n)));
         let n = copy.u64(at(mailbox::FINDINGS)).min(mailbox::ROOM as u64) as usize;
         let list = (0..n).map(|n| at(mailbox::LIST + n * mailbox::FINDING_BYTES));
         Self {
             requests: [mailbox::REQUEST, mailbox::TAKEN, mailbox::DONE].map(|n| copy.u64(at(n))),
+            caches,
             slabs,
             unchecked,
             moving,

@@ -36,6 +36,8 @@ pub struct Validation {
     pub findings: Vec<Finding>,
     /// Faults beyond these.
     pub more: u64,
+    /// Caches looked at.
+    pub caches: u64,
     /// Slabs looked at.
     pub slabs: u64,
     /// Slabs whose words did not hold still.
@@ -52,6 +54,7 @@ impl Validation {
         Self {
             findings: Vec::with_capacity(MOST),
             more: 0,
+            caches: 0,
             slabs: 0,
             unchecked: 0,
             moving: 0,
@@ -95,6 +98,7 @@ impl Engine {
                 let Some(cache) = core.cache(id) else {
                     return;
                 };
+                found.caches += 1;
                 debug::check_bytes(cache, &mut found, &mut op);
                 for node in 0..core.nodes() {
                     slabs::check_list(cache, node, &mut found);

@@ -92,11 +92,11 @@ impl DemoSource {
         self.control.hurry(true);
         let names = self.engine.snapshot().caches;
         let names = names.into_iter().map(|c| (c.id, c.name)).collect();
-        let mut verdict = Verdict::of(&names);
+        let mut verdict = Verdict::default();
         for _ in 0..PASSES {
             let found = self.engine.validate();
             verdict.passes += 1;
-            verdict.slabs = found.slabs;
+            (verdict.caches, verdict.slabs) = (found.caches, found.slabs);
             verdict.add(&found, &names);
             thread::sleep(BETWEEN);
         }

@@ -31,7 +31,7 @@ pub(super) fn validate(
 
 fn verdict(answer: &Answer, names: &[BTreeMap<u32, String>]) -> Verdict {
     let mut verdict = Verdict {
-        caches: names.iter().map(|of| of.len() as u64).sum(),
+        caches: answer.caches,
         slabs: answer.slabs,
         passes: 1,
         unchecked: answer.unchecked,
