@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use collectors::source::process::{self, ProcessSource, Watch};
+use collectors::source::process::{self, ProcessSource, Watcher};
 use collectors::source::{Demand, Engines as _, Source as _};
 
 use super::select::Selection;
@@ -40,7 +40,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     program::check(&args.command)?;
     let kept = args.keep.then(kept);
     let load = Load::start_with(&args.command, &environment(args, &library, kept.as_deref()))?;
-    let mut watch = Watch::new(load.pid());
+    let mut watch = Watcher::new(load.pid());
     let begun = Instant::now();
     let mut looked = None;
     let outcome = loop {
@@ -49,10 +49,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
             break outcome;
         }
         if open && watch.is_waiting() {
-            process::have_wait(load.pid());
             looked = Some(look(context, args, load.pid()));
             // Whatever came of it, the program must not wait.
-            process::let_go(load.pid());
+            watch.let_go();
         }
     };
     if is_watched(args) && looked.is_none() {

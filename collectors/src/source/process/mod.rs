@@ -16,6 +16,7 @@ mod segment;
 mod sites;
 mod symbols;
 mod target;
+mod watcher;
 
 use std::collections::HashSet;
 use std::io;
@@ -35,7 +36,7 @@ use target::Target;
 pub use core_file::CoreSource;
 pub use list::{Listed, Listing, list};
 pub use segment::{SegmentSource, is_segment, left_by};
-pub use slabcore::inspect::Watch;
+pub use watcher::Watcher;
 
 /// What a question takes beside the time of its answer.
 const AROUND: Duration = Duration::from_secs(2);
@@ -71,8 +72,8 @@ impl ProcessSource {
         &mut self,
         look: impl FnOnce(&mut Target) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
-        let seen = self.target.look(move |target, left| {
-            target.limit(left);
+        let seen = self.target.look(move |target, end| {
+            target.limit(end);
             look(target)
         });
         seen.unwrap_or_else(|| Err(too_slow(self.pid)))
@@ -82,18 +83,6 @@ impl ProcessSource {
 /// When a process started, in clock ticks after boot; `None` if there is none of this number.
 pub fn start_of(pid: u32) -> Option<u64> {
     inspect::start_of(pid).ok()
-}
-
-/// Tells a process that waits for its watcher that this one begins to look.
-pub fn have_wait(pid: u32) {
-    // One that is gone meanwhile is told of when it is looked at.
-    let _ = inspect::have_wait(pid, Duration::from_secs(1));
-}
-
-/// Lets such a process end.
-pub fn let_go(pid: u32) {
-    // One that is gone meanwhile needs no word.
-    let _ = inspect::let_go(pid, Duration::from_secs(1));
 }
 
 /// Nanoseconds of the clock that segments have their times from.
@@ -183,7 +172,7 @@ impl Engines for ProcessSource {
     /// Through the mailbox of the process's segment.
     fn ask(&mut self, wait: Duration) -> Result<Option<Verdict>, Error> {
         let seen = self.target.look_within(wait + AROUND, move |target| {
-            target.limit(AROUND);
+            target.limit(Instant::now() + AROUND);
             target.ask(wait)
         });
         seen.unwrap_or_else(|| Err(too_slow(self.pid)))

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use collectors::error::Error;
 use collectors::model::{Cache, Quantity, Snapshot};
-use collectors::source::process::{self, ProcessSource, Watch};
+use collectors::source::process::{ProcessSource, Watcher};
 use collectors::source::{Demand, Source as _};
 
 use super::load::Load;
@@ -57,10 +57,9 @@ pub(super) fn watch(
         }
         let seen = if !whole && own.watch.is_waiting() {
             whole = true;
-            process::have_wait(own.pid);
             let seen = own.sample(&ends);
             // Whatever came of it, the program must not wait.
-            process::let_go(own.pid);
+            own.watch.let_go();
             seen
         } else if !whole && Instant::now() >= next {
             next += every;
@@ -98,7 +97,7 @@ pub(super) fn watch(
 /// The program's engine.
 struct Own {
     pid: u32,
-    watch: Watch,
+    watch: Watcher,
     source: Option<ProcessSource>,
 }
 
@@ -106,7 +105,7 @@ impl Own {
     fn new(load: &Load) -> Self {
         Self {
             pid: load.pid(),
-            watch: Watch::new(load.pid()),
+            watch: Watcher::new(load.pid()),
             source: None,
         }
     }
