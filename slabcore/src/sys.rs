@@ -276,9 +276,15 @@ fn read_file<'b>(path: &std::ffi::CStr, buffer: &'b mut [u8]) -> &'b [u8] {
 
 /// The start in the text of a `stat` file: the 20th field behind the name in brackets.
 pub fn start_of(stat: &[u8]) -> Option<u64> {
+    field_of(stat, 22)
+}
+
+/// A field of a `stat` file by its number in `proc_pid_stat(5)`, behind the name (3 and more).
+pub fn field_of(stat: &[u8], number: usize) -> Option<u64> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
-    rest.split_ascii_whitespace().nth(19)?.parse().ok()
+    let place = number.checked_sub(3)?;
+    rest.split_ascii_whitespace().nth(place)?.parse().ok()
 }
 
 /// Path of the program, in a buffer of the caller's; empty if it cannot be told.

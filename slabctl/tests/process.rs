@@ -278,7 +278,7 @@ fn without_permission_the_published_sums_remain_or_it_is_said() {
 
 #[test]
 fn a_process_is_validated_from_outside_and_when_asked_checks_itself() {
-    let busy = Target::start(&["busy=1", "debug=FZPU,target-0"]);
+    let busy = Target::start(&["busy=1", "debug=FZPU,target-0", "engines=20"]);
     let pid = busy.pid();
     for more in [&[][..], &["--ask"]] {
         let args = [&["validate", "--json", "--pid", &pid], more].concat();
@@ -289,7 +289,7 @@ fn a_process_is_validated_from_outside_and_when_asked_checks_itself() {
         );
         assert!(verdict["slabs"].as_u64().unwrap() > 40, "{verdict}");
         let caches = verdict["caches"].as_u64().unwrap();
-        assert_eq!(caches, 4, "{verdict}");
+        assert_eq!(caches, 24, "{verdict}");
     }
     busy.end();
     // Who waits for its input does not look.
@@ -307,6 +307,29 @@ fn a_process_is_validated_from_outside_and_when_asked_checks_itself() {
     assert!(outside.contains("checked, once: no findings"), "{outside}");
     check_error(&run(&["validate", "--ask"]), 2);
     idle.end();
+}
+
+#[test]
+fn what_becomes_another_program_is_not_looked_into() {
+    let mut target = Target::start(&[]);
+    let pid = target.pid();
+    let args = ["diff", "--interval", "2s", "--pid", &pid];
+    let diff = std::thread::spawn({
+        let args = args.map(str::to_owned);
+        move || run(&args.each_ref().map(String::as_str))
+    });
+    std::thread::sleep(Duration::from_secs(1));
+    target.say("exec");
+    let diff = diff.join().unwrap();
+    check_error(&diff, 69);
+    assert!(
+        diff.stderr
+            .contains("it has become another program by exec"),
+        "{}",
+        diff.stderr
+    );
+    assert!(!stdout(&["ps", "--csv"]).contains(&pid));
+    target.end();
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub struct Limits {
     pub held: usize,
     /// How long it takes.
     pub time: Duration,
+    /// Several looks in a row end by then, if it is told.
+    pub until: Option<Instant>,
 }
 
 impl Limits {
@@ -29,6 +31,7 @@ impl Limits {
         bytes: 16 << 30,
         held: 32 << 20,
         time: Duration::from_secs(2),
+        until: None,
     };
 }
 
@@ -80,7 +83,9 @@ impl<M> Budget<M> {
         let limits = self.limits.get();
         self.left.set(limits.bytes);
         self.unseen.set(0);
-        self.end.set(Instant::now().checked_add(limits.time));
+        let end = Instant::now().checked_add(limits.time);
+        self.end.set(end.into_iter().chain(limits.until).min());
+        self.look_at_the_clock();
     }
 
     pub const fn inner(&self) -> &M {
@@ -227,7 +232,13 @@ mod tests {
     fn small(bytes: u64, time: Duration) -> Budget<Zeroes> {
         let budget = Budget::new(Zeroes);
         let held = 100;
-        budget.limit(Limits { bytes, held, time });
+        let until = None;
+        budget.limit(Limits {
+            bytes,
+            held,
+            time,
+            until,
+        });
         budget.renew();
         budget
     }
@@ -253,6 +264,24 @@ mod tests {
         budget.renew();
         while budget.get(0, &mut [0; 8]).is_ok() {}
         assert!(budget.is_spent());
+    }
+
+    #[test]
+    fn looks_in_a_row_end_together() {
+        let budget = small(u64::MAX, Duration::MAX);
+        let began = Instant::now();
+        budget.limit(Limits {
+            until: Some(began + Duration::from_millis(5)),
+            ..budget.limits.get()
+        });
+        for _ in 0..10 {
+            budget.renew();
+            while budget.step().is_ok() {}
+        }
+        assert!(began.elapsed() < Duration::from_secs(2) && budget.is_spent());
+        // What is over is not begun.
+        budget.renew();
+        assert!(budget.is_spent() && budget.get(0, &mut [0; 8]).is_err());
     }
 
     #[test]

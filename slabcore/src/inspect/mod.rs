@@ -30,7 +30,7 @@ pub use self::ask::{ask_to_validate, have_wait, let_go};
 pub use self::budget::Limits;
 pub use self::find::{Found, file, of_process, open_plain, read};
 pub use self::memory::{Memory, Part};
-pub use self::process::{Process, start_of};
+pub use self::process::{Process, Running, start_of};
 pub use self::stacks::Stacks;
 pub use self::watch::Watch;
 pub use crate::segment::Refusal;

@@ -1,7 +1,8 @@
 //! The memory of a running process, read by `process_vm_readv`, or else `/proc/PID/mem`.
 //!
-//! The process goes on meanwhile. It is held by its start time: if the number has become
-//! another process's, nothing is believed.
+//! The process goes on meanwhile. What it is, [`Running`] tells: if the number has become another
+//! process's, or the process another program by `exec`, which may be one that its user may not
+//! look into, nothing is believed that was read since.
 //!
 //! Rules of the unsafe code: vectors point into buffers that the caller has lent for writing.
 
@@ -17,7 +18,7 @@ const AT_ONCE: usize = 256;
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
-    start: u64,
+    is: Running,
     /// Where `process_vm_readv` is not allowed or not there.
     mem: Option<File>,
 }
@@ -28,13 +29,42 @@ pub fn start_of(pid: u32) -> io::Result<u64> {
     crate::sys::start_of(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// A program that a process runs: another after `exec`, and another for a number used again.
+///
+/// Where its code and its stack begin is by chance for each `exec`. Where the system does not tell
+/// that, because the program may not be looked into, both are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Running {
+    /// Start of the process in clock ticks after boot.
+    start: u64,
+    /// Addresses of its code and its stack.
+    places: [u64; 3],
+}
+
+impl Running {
+    /// What a process runs now.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let text = std::fs::read(format!("/proc/{pid}/stat"))?;
+        let field = |number| crate::sys::field_of(&text, number);
+        let unread = || io::Error::from(io::ErrorKind::InvalidData);
+        let start = crate::sys::start_of(&text).ok_or_else(unread)?;
+        // startcode, endcode, startstack
+        let places = [26, 27, 28].map(|number| field(number).unwrap_or(0));
+        Ok(Self { start, places })
+    }
+
+    /// It is the same process, whatever it runs.
+    pub fn is_same_process(&self, other: &Self) -> bool {
+        self.start == other.start
+    }
+}
+
 impl Process {
     /// The process of a number; an error if its memory may not be read.
     pub fn open(pid: u32) -> io::Result<Self> {
-        let start = start_of(pid)?;
         let mut this = Self {
             pid,
-            start,
+            is: Running::of(pid)?,
             mem: None,
         };
         match this.probe() {
@@ -64,9 +94,9 @@ impl Process {
         self.pid
     }
 
-    /// It is still the process that it was when it was opened.
+    /// It still runs the program that it ran when it was opened.
     pub fn is_same(&self) -> bool {
-        start_of(self.pid).is_ok_and(|start| start == self.start)
+        Running::of(self.pid).is_ok_and(|now| now == self.is)
     }
 
     /// One call; gives how many bytes came in all.
@@ -203,6 +233,30 @@ mod tests {
         this.get(&raw const text as u64, &mut seen).unwrap();
         assert_eq!(seen, text);
         assert!(this.get(1, &mut seen).is_err());
+    }
+
+    #[test]
+    fn exec_makes_another_program_of_the_same_process() {
+        use std::io::{Read as _, Write as _};
+        let shell = std::process::Command::new("sh")
+            .args(["-c", "echo; read line; exec cat"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn();
+        let mut shell = shell.unwrap();
+        let (mut input, mut output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+        output.read_exact(&mut [0]).unwrap();
+        let before = Running::of(shell.id()).unwrap();
+        let process = Process::open(shell.id()).unwrap();
+        assert!(process.is_same() && Running::of(shell.id()).unwrap() == before);
+        input.write_all(b"line\nx").unwrap();
+        // It is another program once it answers.
+        output.read_exact(&mut [0]).unwrap();
+        let after = Running::of(shell.id()).unwrap();
+        assert!(!process.is_same() && after != before);
+        assert!(after.is_same_process(&before));
+        drop(input);
+        shell.wait().unwrap();
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! A program on slabcore's engine, to be looked into from outside by the tests.
 //!
 //! It is the test's own program, started again with the variable [`OPTIONS`]: `caches=N objects=N
-//! size=BYTES threads=N debug=FLAGS segment=PLACE busy=1 sparse=1`. It makes caches, fills them from several threads, says
-//! `ready`, and goes on until its input ends. A line `more N` allocates N more objects of each cache and
-//! answers `done`.
+//! size=BYTES threads=N debug=FLAGS segment=PLACE busy=1 sparse=1 engines=N`. It makes caches, fills
+//! them from several threads, says `ready`, and goes on until its input ends. A line `more N` allocates
+//! N more objects of each cache and answers `done`; a line `exec` makes another program of it.
 
 use std::alloc::Layout;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -57,6 +57,13 @@ fn pinning(cache: &'static TypedCache<[u64; 8]>) -> Option<slabcore::Slabbed<'st
     std::hint::black_box(cache.insert([7; 8]).ok())
 }
 
+/// One more engine, with one cache.
+fn other(_: usize) -> Result<(Engine, Cache), slabcore::Error> {
+    let engine = Engine::new(EngineConfig::new())?;
+    let cache = CacheBuilder::new(&engine, "other", Layout::new::<u64>()).build()?;
+    Ok((engine, cache))
+}
+
 /// Allocates and frees without end, in a cache of its own.
 fn churn(engine: &Engine, stop: &AtomicBool) {
     let cache = TypedCache::<[u64; 20]>::new(engine, "churn").unwrap();
@@ -85,6 +92,7 @@ fn target() -> Result<(), Box<dyn std::error::Error>> {
     let make = |n| CacheBuilder::new(&engine, &format!("target-{n}"), layout).build();
     let caches: Result<Vec<Cache>, _> = (0..number("caches", 3)).map(make).collect();
     let caches = caches?;
+    let others: Result<Vec<_>, _> = (0..number("engines", 0)).map(other).collect();
     let threads = number("threads", 1);
     let (done, stop) = (Barrier::new(threads), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -111,11 +119,17 @@ fn target() -> Result<(), Box<dyn std::error::Error>> {
                 fill(&caches, n);
                 println!("done");
             }
+            if line == "exec" {
+                use std::os::unix::process::CommandExt as _;
+                println!("done");
+                return Err(Command::new("cat").exec());
+            }
         }
         stop.store(true, Ordering::Relaxed);
-    });
+        Ok(())
+    })?;
     // As a program's own allocator they stay to the end.
-    std::mem::forget((engine, caches));
+    std::mem::forget((engine, caches, others));
     Ok(())
 }
 
@@ -148,8 +162,13 @@ impl Target {
 
     /// Has it allocate more objects of each cache.
     pub fn more(&mut self, objects: usize) {
+        self.say(&format!("more {objects}"));
+    }
+
+    /// Says a line to it, and waits until it was heard.
+    pub fn say(&mut self, line: &str) {
         let input = self.child.stdin.as_mut().unwrap();
-        writeln!(input, "more {objects}").unwrap();
+        writeln!(input, "{line}").unwrap();
         self.wait_for("done");
     }
 

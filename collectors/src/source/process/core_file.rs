@@ -259,9 +259,9 @@ impl Source for CoreSource {
                 let only = demand.only.as_ref();
                 only.is_none_or(|only| only.iter().any(|of| of == name))
             };
-            let sites = self.looks().and_then(|looks| sites::read(&looks, &wanted));
-            let (sites, reach) = sites.map_err(|why| self.broken(&why))?;
-            looks::put_sites(&mut snapshot, &engines, sites, reach);
+            let seen = self.looks().and_then(|looks| sites::read(&looks, &wanted));
+            let put = looks::put_sites(&mut snapshot, &engines, seen);
+            put.map_err(|why| self.broken(&why))?;
         }
         Ok(snapshot)
     }

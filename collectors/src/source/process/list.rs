@@ -8,13 +8,15 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant};
 
-use slabcore::inspect::{self, Limits};
+use slabcore::inspect::{self, Limits, Running};
 use slabcore::segment::Segment;
 
 use super::{Inspector, Process, aside, program};
 
 /// Processes that are looked at.
 const MOST: usize = 1 << 20;
+/// Looks at one that becomes another program by `exec` meanwhile.
+const TRIES: u32 = 3;
 /// How long one is looked at, and is waited for, and how long all are.
 const LOOK: Duration = Duration::from_millis(500);
 const ONE: Duration = Duration::from_millis(800);
@@ -115,8 +117,21 @@ impl Listed {
     }
 }
 
-/// A process that has a segment.
+/// A process that has a segment. By `exec` it may have become a program that its user may not look
+/// into: what was seen of another than at the beginning is not believed.
 fn find(pid: u32) -> io::Result<Option<Listed>> {
+    for _ in 0..TRIES {
+        let before = Running::of(pid)?;
+        let seen = seen(pid)?;
+        if Running::of(pid)? == before {
+            return Ok(seen);
+        }
+    }
+    let why = "it becomes another program all the time".to_owned();
+    Ok(Some(Listed::refused(pid, why)))
+}
+
+fn seen(pid: u32) -> io::Result<Option<Listed>> {
     let Some(found) = inspect::of_process(pid)? else {
         return Ok(None);
     };

@@ -84,25 +84,29 @@ impl<M: Memory> Inside for Looks<'_, M> {
 pub(super) fn validate<M: Memory>(inspector: &Inspector<M>) -> Result<Verdict, Refusal> {
     let names = inspector.names()?;
     let mut verdict = Verdict {
-        caches: names.iter().map(|of| of.len() as u64).sum(),
         passes: 1,
         ..Verdict::default()
     };
     let none = BTreeMap::new();
     for (found, number) in inspector.validate()?.iter().zip(0..) {
+        verdict.caches += found.caches;
         verdict.slabs += found.slabs;
         verdict.add(found, names.get(number).unwrap_or(&none));
     }
     Ok(verdict)
 }
 
-/// Gives the caches of a snapshot of these engines their sites.
+/// Gives the caches of a snapshot of these engines their sites. Where nothing was left of the look
+/// for them the rest of the snapshot stays, and says so.
 pub(super) fn put_sites(
     snapshot: &mut Snapshot,
     engines: &[EngineSnapshot],
-    sites: Vec<CacheSites>,
-    reach: Reach,
-) {
+    seen: Result<(Vec<CacheSites>, Reach), Refusal>,
+) -> Result<(), Refusal> {
+    let (sites, reach) = match seen {
+        Err(Refusal::TooMuch) => (Vec::new(), Reach::Cut),
+        seen => seen?,
+    };
     if reach == Reach::Cut {
         let says = "there is more of it than one look takes: call sites of the rest are missing";
         let warning = Warning::new(WarningCode::Incomplete, says);
@@ -115,5 +119,29 @@ pub(super) fn put_sites(
         .collect();
     for (cache, key) in snapshot.caches.iter_mut().zip(ids) {
         cache.sites = sites.remove(&key).map(Box::new);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Origin, OriginKind, System, Warnings};
+
+    #[test]
+    fn figures_stay_where_nothing_was_left_of_the_look_for_sites() {
+        let mut snapshot = Snapshot {
+            origin: Origin::new(OriginKind::Process, "process 1 (x)"),
+            system: System::default(),
+            caches: Vec::new(),
+            warnings: Warnings::default(),
+        };
+        let broken = Err(Refusal::Structure("list"));
+        assert!(put_sites(&mut snapshot, &[], broken).is_err());
+        assert!(put_sites(&mut snapshot, &[], Ok((Vec::new(), Reach::Whole))).is_ok());
+        assert_eq!(snapshot.warnings.iter().count(), 0);
+        assert!(put_sites(&mut snapshot, &[], Err(Refusal::TooMuch)).is_ok());
+        let mut codes = snapshot.warnings.iter().map(|of| of.code);
+        assert_eq!(codes.next(), Some(WarningCode::Incomplete));
     }
 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::aside;
 use super::files::Files;
@@ -60,6 +60,8 @@ pub(super) struct Symbols {
     files: RefCell<HashMap<PathBuf, Option<Functions>>>,
     room: Cell<Room>,
     stuck: Cell<bool>,
+    /// No file is read after it.
+    until: Cell<Option<Instant>>,
 }
 
 impl Symbols {
@@ -83,7 +85,13 @@ impl Symbols {
             files: RefCell::default(),
             room: Cell::new(Room::MOST),
             stuck: Cell::new(false),
+            until: Cell::new(None),
         }
+    }
+
+    /// Files are read until then; names in those that were not read yet are missing.
+    pub fn limit(&self, until: Instant) {
+        self.until.set(Some(until));
     }
 
     /// A return address with its name.
@@ -105,8 +113,11 @@ impl Symbols {
         let file = mapping.path.file_name()?.to_string_lossy();
         let offset = (call - mapping.start).checked_add(mapping.offset)?;
         let mut files = self.files.borrow_mut();
-        if !files.contains_key(&mapping.path) && files.len() < MOST_FILES {
-            files.insert(mapping.path.clone(), self.read(mapping));
+        if !files.contains_key(&mapping.path)
+            && files.len() < MOST_FILES
+            && let Some(time) = self.time()
+        {
+            files.insert(mapping.path.clone(), self.read(mapping, time));
         }
         let functions = files.get(&mapping.path).and_then(Option::as_ref);
         let place = functions.and_then(|of| of.address(offset));
@@ -119,13 +130,22 @@ impl Symbols {
         })
     }
 
+    /// How long one more file may take; `None` if there is no time left.
+    fn time(&self) -> Option<Duration> {
+        let Some(until) = self.until.get() else {
+            return Some(LONGEST);
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        Some(left.min(LONGEST)).filter(|left| !left.is_zero())
+    }
+
     /// A file that lets its reader wait is left behind, and no other is tried.
-    fn read(&self, mapping: &Mapping) -> Option<Functions> {
+    fn read(&self, mapping: &Mapping, time: Duration) -> Option<Functions> {
         if self.stuck.get() {
             return None;
         }
         let (whose, mapping, mut room) = (self.whose, mapping.clone(), self.room.get());
-        let read = aside::within(LONGEST, move || {
+        let read = aside::within(time, move || {
             let file = whose.open(&mapping).ok();
             (file.and_then(|file| Functions::read(file, &mut room)), room)
         });
@@ -199,6 +219,17 @@ nonsense";
         );
         assert_eq!(symbols.frame(0).symbol, None);
         assert_eq!(symbols.frame(4096).symbol, None);
+    }
+
+    #[test]
+    fn without_time_no_file_is_read_and_later_it_is() {
+        let symbols = Symbols::of_process(std::process::id());
+        let address = a_function_with_a_name() as u64 + 3;
+        let named = || symbols.frame(address).symbol.unwrap();
+        symbols.limit(Instant::now());
+        assert!(!named().contains("a_function_with_a_name"), "{}", named());
+        symbols.limit(Instant::now() + LONGEST);
+        assert!(named().contains("a_function_with_a_name"), "{}", named());
     }
 
     #[test]

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use slabcore::inspect::{self, Inspector, Limits, Process, Refusal};
+use slabcore::inspect::{self, Inspector, Limits, Process, Refusal, Running};
 use slabcore::segment::Segment;
 
 use super::looks::{self, Looks};
@@ -30,7 +30,7 @@ const REST: Duration = Duration::from_millis(500);
 pub(super) struct Target {
     pid: u32,
     program: String,
-    start: u64,
+    is: Running,
     segment: Segment,
     /// Or why the memory may not be read.
     inspector: Result<Inspector<Process>, String>,
@@ -45,7 +45,7 @@ pub(super) fn describe(pid: u32, program: &str) -> String {
 impl Target {
     /// Finds the engine of a process.
     pub fn open(pid: u32) -> Result<Self, Error> {
-        let start = inspect::start_of(pid).map_err(|error| not_there(pid, &error))?;
+        let is = Running::of(pid).map_err(|error| not_there(pid, &error))?;
         let found = inspect::of_process(pid).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => Error::Permission {
                 path: format!("/proc/{pid}/fd").into(),
@@ -61,7 +61,7 @@ impl Target {
         Ok(Self {
             pid,
             program: program(pid, Some(&segment)).unwrap_or_else(|| "?".to_owned()),
-            start,
+            is,
             segment,
             inspector,
             symbols: Symbols::of_process(pid),
@@ -73,23 +73,26 @@ impl Target {
         &self.program
     }
 
-    /// How long the next look may take.
-    pub fn limit(&self, left: Duration) {
+    /// Until when the next look must be done, with all of its steps.
+    pub fn limit(&self, end: Instant) {
+        let until = end.checked_sub(REST).unwrap_or(end);
+        self.symbols.limit(until);
         if let Ok(inspector) = &self.inspector {
-            let most = Limits::DEFAULT;
             inspector.limit(Limits {
-                time: most.time.min(left.saturating_sub(REST)),
-                ..most
+                until: Some(until),
+                ..Limits::DEFAULT
             });
         }
     }
 
-    /// It is still the process that was opened.
+    /// It is still the process that was opened, and the same program in it.
     fn check(&self) -> Result<(), Error> {
-        match inspect::start_of(self.pid) {
-            Ok(start) if start == self.start => Ok(()),
-            _ => Err(unavailable(self.pid, "it has ended")),
-        }
+        let why = match Running::of(self.pid) {
+            Ok(now) if now == self.is => return Ok(()),
+            Ok(now) if now.is_same_process(&self.is) => "it has become another program by exec",
+            _ => "it has ended",
+        };
+        Err(unavailable(self.pid, why))
     }
 
     fn origin(&self) -> Origin {
@@ -99,7 +102,8 @@ impl Target {
         }
     }
 
-    /// What needs the memory.
+    /// What needs the memory. Of a process that has ended meanwhile, or become another program,
+    /// nothing is believed.
     fn inspect<R>(
         &self,
         look: impl FnOnce(&Inspector<Process>) -> Result<R, Refusal>,
@@ -114,11 +118,8 @@ impl Target {
         seen.map_err(|why| refused(self.pid, &why))
     }
 
-    fn whole(&self, inspector: &Inspector<Process>, demand: &Demand) -> Result<Snapshot, Error> {
-        let engines = inspector.snapshot();
-        // Of a process that ended meanwhile nothing is believed.
-        self.check()?;
-        let engines = engines.map_err(|why| refused(self.pid, &why))?;
+    fn whole(&self, inspector: &Inspector<Process>, demand: &Demand) -> Result<Snapshot, Refusal> {
+        let engines = inspector.snapshot()?;
         let mut warnings = Warnings::default();
         if engines.is_empty() {
             let says = "the process has no engine now";
@@ -134,9 +135,8 @@ impl Target {
                     .as_ref()
                     .is_none_or(|only| only.iter().any(|of| of == name))
             };
-            let sites = looks.and_then(|looks| sites::read(&looks, &wanted));
-            let (sites, reach) = sites.map_err(|why| refused(self.pid, &why))?;
-            looks::put_sites(&mut snapshot, &engines, sites, reach);
+            let seen = looks.and_then(|looks| sites::read(&looks, &wanted));
+            looks::put_sites(&mut snapshot, &engines, seen)?;
         }
         Ok(snapshot)
     }
@@ -160,10 +160,10 @@ impl Target {
 
     /// All figures, and call sites if they are asked for.
     pub fn sample(&mut self, demand: &Demand) -> Result<Snapshot, Error> {
-        self.check()?;
         match &self.inspector {
-            Ok(inspector) => self.whole(inspector, demand),
+            Ok(_) => self.inspect(|inspector| self.whole(inspector, demand)),
             Err(why) => {
+                self.check()?;
                 let why = why.clone();
                 self.sums(&why)
             }
@@ -195,6 +195,7 @@ impl Target {
 
     /// Through the mailbox of the process's segment.
     pub fn ask(&self, wait: Duration) -> Result<Option<Verdict>, Error> {
+        // Without them caches are told by their numbers.
         let names = self.names().unwrap_or_default();
         mailbox::validate(self.pid, &names, wait)
     }
