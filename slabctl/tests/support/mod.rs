@@ -7,6 +7,7 @@ pub mod answers;
 pub mod library;
 pub mod screen;
 pub mod target;
+pub mod watched;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,6 +7,7 @@
 
 use std::alloc::Layout;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -142,7 +143,12 @@ pub struct Target {
 impl Target {
     /// Starts this program again: its test named `target` is the target.
     pub fn start(options: &[&str]) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        Self::start_from(&std::env::current_exe().unwrap(), options)
+    }
+
+    /// The same from a copy of this program at another place.
+    pub fn start_from(program: &Path, options: &[&str]) -> Self {
+        let mut command = Command::new(program);
         command.args(["--exact", "target", "--nocapture"]);
         command.env(OPTIONS, options.join(" "));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
