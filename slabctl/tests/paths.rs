@@ -129,3 +129,26 @@ fn what_is_no_running_kernel_has_no_paths_and_no_live_sites() {
         assert!(run.stderr.contains(said), "{args:?}: {}", run.stderr);
     }
 }
+
+#[test]
+fn the_screen_of_a_cache_has_its_paths_and_how_full_its_slabs_are() {
+    // Whether it is refused is told before there is a screen.
+    let first = run(&[
+        "top", "--bpf", "--paths", "--linear", "--count", "1", "-d", "100ms",
+    ]);
+    if is_refused(&first, "--paths") {
+        return;
+    }
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    let args = ["--bpf", "--paths", "-d", "300ms"];
+    let mut screen = support::screen::Screen::start(&args, &[]);
+    screen.sees("Name");
+    screen.types("/name=filp\r\r");
+    screen.sees("How full the slabs are");
+    screen.resize(120, 60);
+    screen.sees("every slab on a list, by BPF");
+    screen.sees("BPF: how many is counted, which way they went is inferred");
+    screen.types("q");
+    assert!(screen.end().success());
+    screen.is_given_back();
+}

@@ -284,8 +284,7 @@ fn histogram(subject: &Subject<'_>, buckets: &[u64; 12]) -> Vec<Line> {
 fn mean(subject: &Subject<'_>) -> Vec<Line> {
     let cache = subject.cache;
     let (partial, each) = (cache.partial(), cache.objs_per_slab());
-    let why =
-        "a histogram needs a source that sees the slabs: the built-in engine does, sysfs does not";
+    let why = "a histogram needs a source that sees the slabs: --bpf does, sysfs does not";
     let mut out = Vec::new();
     match (partial, cache.objects_partial(), each) {
         (Some(partial), _, _) if partial.value.get() == 0 => {
