@@ -18,7 +18,7 @@ use super::slabs::{self, ByAddress, SlabImage, Spot};
 use super::snapshot::Debug;
 use super::{Refusal, StatMap};
 use crate::debug::cache::LINK_PATTERN;
-use crate::debug::check::{Damage, LinkRule, check_object, check_slab_padding};
+use crate::debug::check::{Damage, LinkRule, check_and_restore, check_object, check_slab_padding};
 use crate::debug::poison;
 use crate::dump::{Holder, State};
 use crate::finding::{Fault, Finding};
@@ -201,12 +201,20 @@ impl Check<'_, '_> {
                 outside: layout.free_pointer_outside(),
             };
             let in_quarantine = out(of.object(&look, object));
-            let damage = check_object(slot, state, &layout, &rule).filter(|_| !in_quarantine);
-            if let Some(damage) = damage {
+            let damaged = check_object(slot, state, &layout, &rule).is_some();
+            if !damaged || in_quarantine {
+                continue;
+            }
+            // What is behind the first damage is seen in a copy in which that is restored.
+            let Ok(_held) = look.memory.hold::<u8>(slot.len()) else {
+                self.found.cut = true;
+                return;
+            };
+            check_and_restore(&mut slot.to_vec(), state, &layout, &rule, |damage, slot| {
                 let finding = self.finding(&of.slab, Fault::Damage(damage.kind()));
                 let finding = finding.of_object(object, slot, &layout);
-                self.found.tell(finding.with_damage(&damage, Some(&layout)));
-            }
+                self.found.tell(finding.with_damage(damage, Some(&layout)));
+            });
         }
         let padding = check_slab_padding(&of.bytes, of.word.objects().into(), &layout);
         if let Some(damage) = padding {
