@@ -18,7 +18,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 /// What the file is called.
 const NAME: &str = "program";
 /// Bytes of a request and of what is read at once, at most.
-const BYTES: usize = 1 << 17;
+const BYTES: u32 = 1 << 17;
 /// The error for what this filesystem does not have.
 const NO_CALL: i32 = 38;
 
@@ -97,7 +97,7 @@ impl Drop for Served {
 
 impl Server {
     fn run(&self) {
-        let mut request = vec![0; BYTES + 4096];
+        let mut request = vec![0; BYTES as usize + 4096];
         let pause = Timespec::try_from(Duration::from_millis(20)).unwrap();
         while !self.ended.load(Ordering::SeqCst) {
             let mut fds = [PollFd::new(&self.device, PollFlags::IN)];
@@ -117,7 +117,7 @@ impl Server {
                 continue;
             };
             let (error, body) = answer.map_or_else(|error| (-error, Vec::new()), |body| (0, body));
-            let mut out = words(&[16 + body.len() as u32]);
+            let mut out = words(&[16 + u32::try_from(body.len()).unwrap()]);
             out.extend(error.to_ne_bytes());
             out.extend(&request[8..16]);
             out.extend(body);
@@ -151,14 +151,14 @@ impl Server {
             14 | 27 => Ok(longs(&[0, 0])),
             // READ
             15 => {
-                let mut bytes = vec![0; (word(56) as usize).min(BYTES)];
+                let mut bytes = vec![0; word(56).min(BYTES) as usize];
                 let got = self.file.read_at(&mut bytes, long(48)).unwrap_or(0);
                 bytes.truncate(got);
                 Ok(bytes)
             }
             // INIT: version, read ahead, flags, numbers of requests, the longest write.
             26 => {
-                let mut body = words(&[7, 31, BYTES as u32, 0, 0, BYTES as u32]);
+                let mut body = words(&[7, 31, BYTES, 0, 0, BYTES]);
                 body.resize(64, 0);
                 Ok(body)
             }
