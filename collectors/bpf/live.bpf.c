@@ -119,7 +119,7 @@ int on_kmem_cache_free(u64 *args)
 SEC("raw_tp/kmalloc")
 int on_kmalloc(u64 *args)
 {
-	if (args[1] > 16 && cache_of_slab(slab_of(args[1])) == target)
+	if (args[1] > 16 && cache_of(args[1]) == target)
 		on_alloc(args);
 	return 0;
 }

@@ -25,19 +25,23 @@ struct page___info {
 };
 #pragma clang attribute pop
 
+/* The head of an info's page: a tail has the head's address, or a mask that
+ * leads there. */
+static always_inline u64 head_by_info(u64 at, u64 info)
+{
+	if (!(info & 1))
+		return at;
+	if ((s64)info > -(1ll << 40))
+		return at & info & ~1ull;
+	return info - 1;
+}
+
 static noinline u64 head_of_info(u64 at)
 {
 	struct page___info *page = (void *)at;
 	u64 info = 0;
 
-	if (READ(&info, page->compound_info))
-		return 0;
-	if (!(info & 1))
-		return at;
-	/* A tail has the head's address, or a mask that leads there. */
-	if ((s64)info > -(1ll << 40))
-		return at & info & ~1ull;
-	return info - 1;
+	return READ(&info, page->compound_info) ? 0 : head_by_info(at, info);
 }
 
 static noinline u64 head_of(u64 at)
@@ -50,17 +54,6 @@ static noinline u64 head_of(u64 at)
 	return head & 1 ? head - 1 : at;
 }
 
-/* The descriptor of the slab that would hold the object; 0: not known. */
-static always_inline u64 slab_of(u64 object)
-{
-	struct page___info *info = 0;
-
-	if (!page_key)
-		return 0;
-	u64 at = page_key + (object >> page_shift) * page_descriptor;
-	return HAS(info->compound_info) ? head_of_info(at) : head_of(at);
-}
-
 static always_inline u64 cache_of_slab(u64 at)
 {
 	struct slab *slab = (void *)at;
@@ -69,6 +62,59 @@ static always_inline u64 cache_of_slab(u64 at)
 	if (at)
 		READ(&cache, slab->slab_cache);
 	return cache;
+}
+
+/* Where a slab has its cache, a tail has its head: in most kernels the word of
+ * both, so that one read is enough. */
+static noinline u64 cache_of_info(u64 at)
+{
+	struct page___info *page = (void *)at;
+	struct slab *slab = 0;
+	u64 info = 0;
+
+	if (READ(&info, page->compound_info))
+		return 0;
+	if (!(info & 1) && OFFSET(page->compound_info) == OFFSET(slab->slab_cache))
+		return info;
+	return cache_of_slab(head_by_info(at, info));
+}
+
+static noinline u64 cache_of_head(u64 at)
+{
+	struct page *page = (void *)at;
+	struct slab *slab = 0;
+	u64 head = 0;
+
+	if (READ(&head, page->compound_head))
+		return 0;
+	if (!(head & 1) && OFFSET(page->compound_head) == OFFSET(slab->slab_cache))
+		return head;
+	return cache_of_slab(head & 1 ? head - 1 : at);
+}
+
+/* The descriptor of the page that holds an object. */
+static always_inline u64 page_of(u64 object)
+{
+	return page_key + (object >> page_shift) * page_descriptor;
+}
+
+/* The descriptor of the slab that a page is of. */
+static always_inline u64 slab_of_page(u64 at)
+{
+	struct page___info *info = 0;
+
+	return HAS(info->compound_info) ? head_of_info(at) : head_of(at);
+}
+
+/* The cache that an object is of; 0: not known. */
+static always_inline u64 cache_of(u64 object)
+{
+	struct page___info *info = 0;
+
+	if (!page_key)
+		return 0;
+	u64 at = page_of(object);
+	return HAS(info->compound_info) ? cache_of_info(at) : cache_of_head(at);
 }
 
 #endif

@@ -24,6 +24,10 @@ u64 observer = 0;
 /* Slots, less one; a power of two, less one. */
 const volatile u32 slot_mask = 0;
 
+/* 0: events are counted and no path is inferred. The verifier takes what is
+ * never reached out of the programs. */
+const volatile u32 paths = 1;
+
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
 	MAP_NUMBER(max_entries, 1); /* set at load */
@@ -89,7 +93,7 @@ static noinline u64 learn_offset(struct here *mine)
 	return address - base;
 }
 
-static always_inline u64 offset_here(void)
+static noinline u64 offset_here(void)
 {
 	u32 zero = 0;
 	struct here *mine = bpf_map_lookup_elem(&here, &zero);
@@ -126,6 +130,17 @@ static noinline int hand_of(u64 cache, u64 *pointer)
 	return READ(pointer, s->cpu_slab);
 }
 
+static noinline u32 pages_of(u64 cache)
+{
+	struct kmem_cache *s = (void *)cache;
+	u64 order_objects = 0;
+
+	/* The order is above the number of objects. */
+	if (READ(&order_objects, s->oo.x) || order_objects >> 16 > 16)
+		return 0;
+	return 1u << (order_objects >> 16);
+}
+
 static noinline u64 learn_slot(struct slot *slot)
 {
 	struct kmem_cache *none = 0;
@@ -141,33 +156,55 @@ static noinline u64 learn_slot(struct slot *slot)
 			hand_of(slot->cache, &pointer);
 	}
 	slot->capacity = capacity;
+	slot->pages = pages_of(slot->cache);
 	slot->pointer = pointer;
 	return pointer;
 }
 
+enum { NOT_LEARNED, NO_PLACE };
+
+static noinline u64 learn_near(struct slot *slot, struct counts *counts)
+{
+	u64 offset = offset_here();
+
+	if (!slot || !counts || !offset)
+		return NO_PLACE;
+	u64 pointer = slot->pointer ? slot->pointer : learn_slot(slot);
+	counts->w[COUNT_NEAR] = pointer ? pointer + offset : NO_PLACE;
+	return counts->w[COUNT_NEAR];
+}
+
+/* Where on this processor the cache has its sheaves, or the slab in hand. */
+static always_inline u64 near(struct slot *slot, struct counts *counts)
+{
+	u64 known = counts->w[COUNT_NEAR];
+	return known == NOT_LEARNED ? learn_near(slot, counts) : known;
+}
+
 /* ---- a processor's sheaves */
-struct sheaves {
-	u64 main, spare, has_spare;
+struct pair {
+	u64 main, spare;
 };
 
-static noinline int look_at_sheaves(u64 at, struct sheaves *out)
+static noinline int look_at_sheaves(u64 at, struct pair *out)
 {
 	struct slub_percpu_sheaves *sheaves = (void *)at;
-	u64 main = 0, spare = 0;
 
-	if (!out || READ(&main, sheaves->main) || !main)
+	/* One read for both. */
+	if (!out || OFFSET(sheaves->spare) != OFFSET(sheaves->main) + sizeof(u64))
 		return 1;
-	struct slab_sheaf *sheaf = (void *)main;
-	if (READ(&out->main, sheaf->size))
-		return 1;
-	READ(&spare, sheaves->spare);
-	out->has_spare = spare != 0;
-	out->spare = 0;
-	if (spare) {
-		struct slab_sheaf *other = (void *)spare;
-		READ(&out->spare, other->size);
-	}
-	return 0;
+	return bpf_probe_read_kernel(out, sizeof(*out), &sheaves->main) || !out->main;
+}
+
+/* Objects in a sheaf; none in the one that is not there. */
+static noinline u64 size_of_sheaf(u64 at)
+{
+	struct slab_sheaf *sheaf = (void *)at;
+	u64 size = 0;
+
+	if (at)
+		READ(&size, sheaf->size);
+	return size;
 }
 
 /* ---- a processor's slab */
@@ -198,23 +235,22 @@ static noinline int infer_alloc(struct slot *slot, struct counts *counts, u32 pr
 {
 	struct kmem_cache_cpu *none = 0;
 	struct kmem_cache *sheafed = 0;
-	u64 offset = offset_here();
 
-	if (!slot || !counts || program > COUNT_KFREE || !offset)
+	if (!slot || !counts || program > COUNT_KFREE)
 		return 0;
-	u64 pointer = slot->pointer ? slot->pointer : learn_slot(slot);
+	u64 at = near(slot, counts);
 	u64 before = counts->w[COUNT_STATE], now = 0, slow = 0;
-	if (!pointer)
+	if (at == NO_PLACE)
 		return 0;
 	if (HAS(sheafed->cpu_sheaves) && slot->capacity) {
-		struct sheaves sheaves = {};
-		if (look_at_sheaves(pointer + offset, &sheaves))
+		struct pair sheaves = {};
+		if (look_at_sheaves(at, &sheaves))
 			return 0;
 		slow = before & NOTHING;
-		now = SHEAVES | (!sheaves.main && !sheaves.spare);
+		now = SHEAVES | (!size_of_sheaf(sheaves.main) && !size_of_sheaf(sheaves.spare));
 	} else if (HAS(none->slab)) {
 		struct hand hand = {};
-		if (look_at_hand(pointer + offset, &hand))
+		if (look_at_hand(at, &hand))
 			return 0;
 		slow = (before & NOTHING) || (before && before != hand.slab);
 		now = hand.slab | (hand.freelist ? 0 : NOTHING);
@@ -227,32 +263,46 @@ static noinline int infer_alloc(struct slot *slot, struct counts *counts, u32 pr
 	return 0;
 }
 
-static noinline int infer_free(struct slot *slot, struct counts *counts, u32 program, u64 slab)
+/* Whether an object is of that slab. It is where its page is the slab's first,
+ * and is not beyond the most that slabs of its cache have; only between these
+ * the page has to tell. */
+static always_inline int is_in_slab(u64 object, u64 slab, u32 pages)
+{
+	u64 page = page_of(object), distance = page - slab;
+
+	if (!distance)
+		return 1;
+	if (pages && distance >= pages * page_descriptor)
+		return 0;
+	return slab_of_page(page) == slab;
+}
+
+static noinline int infer_free(struct slot *slot, struct counts *counts, u32 program, u64 object)
 {
 	struct kmem_cache_cpu *none = 0;
 	struct kmem_cache *sheafed = 0;
-	u64 offset = offset_here();
 
-	if (!slot || !counts || program > COUNT_KFREE || !offset)
+	if (!slot || !counts || program > COUNT_KFREE)
 		return 0;
-	u64 pointer = slot->pointer ? slot->pointer : learn_slot(slot);
-	u64 slow = 0;
-	if (!pointer)
+	u64 at = near(slot, counts), slow = 0;
+	if (at == NO_PLACE)
 		return 0;
 	if (HAS(sheafed->cpu_sheaves) && slot->capacity) {
-		struct sheaves sheaves = {};
-		if (look_at_sheaves(pointer + offset, &sheaves))
+		struct pair sheaves = {};
+		u64 capacity = slot->capacity;
+		if (look_at_sheaves(at, &sheaves))
 			return 0;
-		slow = sheaves.main >= slot->capacity && (!sheaves.has_spare || sheaves.spare >= slot->capacity);
+		slow = size_of_sheaf(sheaves.main) >= capacity &&
+		       (!sheaves.spare || size_of_sheaf(sheaves.spare) >= capacity);
 		counts->w[COUNT_STATE] = SHEAVES;
-	} else if (HAS(none->slab)) {
+	} else if (HAS(none->slab) && page_key) {
 		struct hand hand = {};
-		if (!slab || look_at_hand(pointer + offset, &hand))
+		if (look_at_hand(at, &hand))
 			return 0;
-		slow = hand.slab != slab;
+		slow = !is_in_slab(object, hand.slab, slot->pages);
 		/* The object will be on the list that is in hand. */
 		if (!slow)
-			counts->w[COUNT_STATE] = slab;
+			counts->w[COUNT_STATE] = hand.slab;
 	}
 	if (slow)
 		counts->w[COUNT_SLOW + program]++;
@@ -269,10 +319,11 @@ static always_inline void on_alloc(u64 cache, u32 program)
 		return;
 	}
 	words[program]++;
-	infer_alloc(slot, (struct counts *)words, program);
+	if (paths)
+		infer_alloc(slot, (struct counts *)words, program);
 }
 
-static always_inline void on_free(u64 cache, u64 object, u64 slab, u32 program)
+static always_inline void on_free(u64 cache, u64 object, u32 program)
 {
 	struct slot *slot = slot_of(cache);
 	u64 *words = slot ? counts_of(slot) : 0;
@@ -282,9 +333,8 @@ static always_inline void on_free(u64 cache, u64 object, u64 slab, u32 program)
 		return;
 	}
 	words[program]++;
-	if (!slab && !slot->capacity)
-		slab = slab_of(object);
-	infer_free(slot, (struct counts *)words, program, slab);
+	if (paths)
+		infer_free(slot, (struct counts *)words, program, object);
 }
 
 static always_inline int is_observed(void)
@@ -313,7 +363,7 @@ SEC("raw_tp/kmem_cache_free")
 int on_kmem_cache_free(u64 *args)
 {
 	if (args[1] && is_observed())
-		on_free(args[2], args[1], 0, COUNT_FREE);
+		on_free(args[2], args[1], COUNT_FREE);
 	return 0;
 }
 
@@ -322,19 +372,15 @@ SEC("raw_tp/kmalloc")
 int on_kmalloc(u64 *args)
 {
 	if (args[1] > 16 && is_observed())
-		on_alloc(cache_of_slab(slab_of(args[1])), COUNT_KMALLOC);
+		on_alloc(cache_of(args[1]), COUNT_KMALLOC);
 	return 0;
 }
 
 SEC("raw_tp/kfree")
 int on_kfree(u64 *args)
 {
-	u64 slab;
-
-	if (args[1] <= 16 || !is_observed())
-		return 0;
-	slab = slab_of(args[1]);
-	on_free(cache_of_slab(slab), args[1], slab, COUNT_KFREE);
+	if (args[1] > 16 && is_observed())
+		on_free(cache_of(args[1]), args[1], COUNT_KFREE);
 	return 0;
 }
 

@@ -18,7 +18,8 @@
 /* A slot of the table. The cache comes last, so that one which is being written
  * is not found before it is whole. */
 struct slot {
-	u64 index;	/* of its counts */
+	u32 index;	/* of its counts */
+	u32 pages;	/* of its largest slabs; 0: not known */
 	u64 pointer;	/* per-CPU: sheaves, or the slab in hand; 0: not known */
 	u64 capacity;	/* of a sheaf; 0: it has none */
 	u64 cache;	/* address; 0: the slot was never used */
@@ -35,6 +36,7 @@ enum count_word {
 	COUNT_GONE = COUNT_SLOW + 4, /* slabs given back */
 	COUNT_STATE,		/* what the next allocation will meet */
 	COUNT_UNSURE,		/* allocations whose path was not known beforehand */
+	COUNT_NEAR,		/* address of what the cache keeps here; 0: not learned yet, 1: nothing */
 	COUNT_WORDS = 16,
 };
 

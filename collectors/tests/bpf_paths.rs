@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collectors::analysis::diff;
-use collectors::model::{Cache, CounterId, Snapshot, Warnings};
-use collectors::source::bpf::{LiveSites, WithPaths};
+use collectors::model::{Cache, CountedBy, CounterId, Snapshot, Warnings};
+use collectors::source::bpf::{CountPaths, LiveSites, WithPaths};
 use collectors::source::kernel::KernelSource;
 use collectors::source::tree::DirTree;
 use collectors::source::{Demand, Source as _};
@@ -28,9 +28,9 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// The running kernel with paths, or a line on why they cannot be tested here.
-fn counted() -> Option<Counted> {
+fn counted(how: CountPaths) -> Option<Counted> {
     let files = KernelSource::live(Box::new(DirTree::trusted(Path::new("/")).unwrap()));
-    match WithPaths::new(files) {
+    match WithPaths::new(files, how) {
         Ok(counted) => Some(counted),
         Err(refusal) => {
             eprintln!("skipped: no BPF here: {refusal}");
@@ -119,7 +119,9 @@ fn quietest(
 fn opens_of_a_file_are_counted_one_by_one() {
     const OPENS: u64 = 20_000;
     let _alone = alone();
-    let Some(mut source) = counted() else { return };
+    let Some(mut source) = counted(CountPaths::Inferred) else {
+        return;
+    };
     let [allocs, frees, slow, _] = quietest(&mut source, is_named("filp"), || {
         for _ in 0..OPENS {
             drop(File::open("/dev/null").unwrap());
@@ -132,12 +134,56 @@ fn opens_of_a_file_are_counted_one_by_one() {
     assert!(slow < allocs / 5, "{slow} slow of {allocs}");
 }
 
+/// Every figure is there and none is an estimate; paths are not told.
+#[test]
+fn a_count_alone_is_whole_and_tells_no_path() {
+    const OPENS: u64 = 20_000;
+    let _alone = alone();
+    let Some(mut source) = counted(CountPaths::Counts) else {
+        return;
+    };
+    let mut best = None;
+    for _ in 0..8 {
+        let before = sample(&mut source);
+        elsewhere(|| {
+            for _ in 0..OPENS {
+                drop(File::open("/dev/null").unwrap());
+            }
+        });
+        std::thread::sleep(Duration::from_millis(30));
+        let after = sample(&mut source);
+        let rows = diff::diff(&before, &after, None).rows;
+        let row = rows.iter().find(|row| &*row.name == "filp").unwrap();
+        let ids: Vec<CounterId> = row.counters.iter().map(|c| c.id).collect();
+        assert_eq!(ids, [CounterId::Allocs, CounterId::Frees]);
+        let deltas = row.counters.iter().map(|c| c.delta.unwrap());
+        assert!(deltas.clone().all(|delta| !delta.approx));
+        let seen: Vec<u64> = deltas.map(|delta| delta.value + missed(&after)).collect();
+        if best
+            .as_ref()
+            .is_none_or(|least: &Vec<u64>| seen[0] < least[0])
+        {
+            best = Some(seen);
+        }
+    }
+    let [allocs, frees] = best.unwrap()[..] else {
+        panic!()
+    };
+    assert!(
+        (OPENS..OPENS * 3 / 2).contains(&allocs),
+        "{allocs} allocations of {OPENS}"
+    );
+    assert!(frees >= OPENS * 9 / 10, "{frees} frees of {OPENS}");
+}
+
 /// Objects that are held take slab after slab, and every slab anew is slow.
 #[test]
 fn what_is_held_takes_the_slow_path_and_slabs() {
     const HELD: usize = 250;
     let _alone = alone();
-    let Some(mut source) = counted() else { return };
+    let Some(mut source) = counted(CountPaths::Inferred) else {
+        return;
+    };
     let before = sample(&mut source);
     let held = elsewhere(|| open_all(HELD));
     let after = sample(&mut source);
@@ -155,7 +201,9 @@ fn what_is_held_takes_the_slow_path_and_slabs() {
 fn sends_are_counted_in_the_caches_of_kmalloc() {
     const SENDS: u64 = 5_000;
     let _alone = alone();
-    let Some(mut source) = counted() else { return };
+    let Some(mut source) = counted(CountPaths::Inferred) else {
+        return;
+    };
     let (mut here, mut there) = UnixStream::pair().unwrap();
     let mut buffer = [0; 2000];
     let mut send = || {
@@ -183,7 +231,9 @@ fn sends_are_counted_in_the_caches_of_kmalloc() {
 fn what_the_sampling_thread_does_itself_is_left_out() {
     const OPENS: u64 = 20_000;
     let _alone = alone();
-    let Some(mut source) = counted() else { return };
+    let Some(mut source) = counted(CountPaths::Inferred) else {
+        return;
+    };
     let mut least = u64::MAX;
     for _ in 0..5 {
         let before = sample(&mut source);
@@ -199,7 +249,9 @@ fn what_the_sampling_thread_does_itself_is_left_out() {
 #[test]
 fn counters_of_programs_are_marked_and_tell_what_they_miss() {
     let _alone = alone();
-    let Some(mut source) = counted() else { return };
+    let Some(mut source) = counted(CountPaths::Inferred) else {
+        return;
+    };
     let before = sample(&mut source);
     let after = sample(&mut source);
     let with = after.caches.iter().filter(|c| c.counters.is_some()).count();
@@ -208,7 +260,12 @@ fn counters_of_programs_are_marked_and_tell_what_they_miss() {
         "{with} of {}",
         after.caches.len()
     );
-    assert!(after.caches.iter().all(|c| c.counters_inferred));
+    assert!(
+        after
+            .caches
+            .iter()
+            .all(|c| c.counted_by == CountedBy::Inference)
+    );
     let rows = diff::diff(&before, &after, None).rows;
     let mut deltas = rows.iter().flat_map(|row| &row.counters);
     assert!(deltas.all(|counter| counter.delta.is_some_and(|delta| delta.approx)));

@@ -3,8 +3,9 @@
 #
 #   docs/benchmarks/bpf.sh [SLABCTL [ROUNDS]]
 #
-# Each round runs a load bare, while paths are counted, and while the objects of
-# filp are followed, all or one in 16, one after the other. What counts is the
+# Each round runs a load bare, while allocations are counted alone, while their
+# paths are inferred, and while the objects of filp are followed, all or one in
+# 16, one after the other. LOADS and MODES choose some of them. What counts is the
 # processor time of the load and its children (getrusage), which the programs'
 # time is part of. Medians, and their ratio to the bare load. Needs root, gcc and
 # perf; the load runs at a real-time priority, so that others are not in it.
@@ -74,7 +75,7 @@ once() {
     command+=("${words[@]}")
     case $1 in
     bare) "${command[@]}" ;;
-    paths) "$slabctl" stat -q --paths -- "${command[@]}" ;;
+    counts | inferred) "$slabctl" stat -q --paths="$1" -- "${command[@]}" ;;
     live | sampled)
         local every=1
         [ "$1" = live ] || every=16
@@ -91,15 +92,17 @@ once() {
 
 median() { sort -n "$1" | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }'; }
 
-modes="bare paths live sampled"
-printf '%-10s %10s %8s %8s %8s\n' load bare_ms paths live sampled
-for load in opens messaging find compile; do
+read -ra modes <<<"bare ${MODES:-counts inferred live sampled}"
+printf '%-10s %10s' load bare_ms
+printf ' %8s' "${modes[@]:1}"
+echo
+for load in ${LOADS:-opens messaging find compile}; do
     once bare "$load" >/dev/null
     for _ in $(seq "$rounds"); do
-        for mode in $modes; do
+        for mode in "${modes[@]}"; do
             once "$mode" "$load" >>"$tmp/$load.$mode"
         done
     done
-    for mode in $modes; do median "$tmp/$load.$mode"; done | paste -s | awk -v n="$load" \
-        '{ printf "%-10s %10.0f %8.2f %8.2f %8.2f\n", n, $1 / 1000, $2 / $1, $3 / $1, $4 / $1 }'
+    for mode in "${modes[@]}"; do median "$tmp/$load.$mode"; done | paste -s | awk -v n="$load" \
+        '{ printf "%-10s %10.0f", n, $1 / 1000; for (i = 2; i <= NF; i++) printf " %8.2f", $i / $1; print "" }'
 done

@@ -12,7 +12,7 @@ use collectors::source::process::{self, CoreSource, ProcessSource, SegmentSource
 use collectors::source::tree::DirTree;
 use collectors::source::{Demand, Engines, Source, capture};
 
-use crate::cli::{DemoPolicy, Global};
+use crate::cli::{DemoPolicy, Global, Paths};
 use crate::fail::{Failure, Status};
 use crate::output::text;
 
@@ -38,17 +38,17 @@ pub(crate) fn source(global: &Global) -> Result<Box<dyn Source>, Failure> {
 }
 
 /// The same; with `paths`, BPF programs count allocations and frees from now on.
-pub(crate) fn counted(global: &Global, paths: bool) -> Result<Box<dyn Source>, Failure> {
+pub(crate) fn counted(global: &Global, paths: Option<Paths>) -> Result<Box<dyn Source>, Failure> {
     let source = source(global)?;
-    if !paths {
+    let Some(how) = paths else {
         return Ok(source);
-    }
+    };
     if global.from.is_some() || global.root.is_some() || has_engine(global) {
         return Err(Failure::usage(
             "--paths counts what the running kernel does, not what is in another source",
         ));
     }
-    match WithPaths::new(source) {
+    match WithPaths::new(source, how.into()) {
         Ok(counted) => Ok(Box::new(counted)),
         Err(refusal) => Err(refused("--paths", &refusal)),
     }

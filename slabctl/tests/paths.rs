@@ -58,6 +58,52 @@ fn stat_counts_what_a_command_allocates_by_path() {
     );
 }
 
+/// How many is known, which path they took is not, and neither is called 0.
+#[test]
+fn a_count_alone_has_totals_and_no_shares() {
+    let dir = tempfile::tempdir().unwrap();
+    let of = |format: &str| {
+        let file = dir.path().join(format);
+        let path = file.to_str().unwrap();
+        let run = run(&[
+            "stat",
+            "--paths=counts",
+            format,
+            "-w",
+            path,
+            "--",
+            "bash",
+            "-c",
+            OPENS,
+        ]);
+        if is_refused(&run, "--paths") {
+            return None;
+        }
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert!(!run.stderr.contains("inferred"), "{}", run.stderr);
+        Some(fs::read_to_string(&file).unwrap())
+    };
+    let Some(json) = of("--json") else { return };
+    let stat: Value = serde_json::from_str(&json).unwrap();
+    let caches = stat["caches"].as_array().unwrap();
+    let counted = caches.iter().find(|cache| cache["name"] == "filp").unwrap();
+    for name in ["allocs", "frees"] {
+        let steps = counted["counters"][name]["delta"].as_u64().unwrap();
+        assert!(steps >= 2900, "{steps} {name} of 3000 opens: {counted}");
+        let approx = counted["approx"].as_array().unwrap();
+        assert!(!approx.iter().any(|key| key == name), "{counted}");
+    }
+    assert_eq!(counted["counters"].as_object().unwrap().len(), 2);
+    let csv = of("--csv").unwrap();
+    let mut lines = csv.lines();
+    let heads: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let row = lines.find(|line| line.starts_with("filp,")).unwrap();
+    let row: Vec<&str> = row.split(',').collect();
+    let cell = |name: &str| row[heads.iter().position(|head| *head == name).unwrap()];
+    assert!(cell("allocs").parse::<u64>().unwrap() >= 3000, "{row:?}");
+    assert_eq!((cell("allocs_fast"), cell("slabs_in")), ("", ""), "{row:?}");
+}
+
 #[test]
 fn report_shows_the_activity_of_an_interval() {
     let run = run(&[
@@ -123,6 +169,7 @@ fn what_is_no_running_kernel_has_no_paths_and_no_live_sites() {
         (&["sites", "--live"], "CACHE"),
         (&["sites", "filp", "--for", "3s"], "--live"),
         (&["report", "--interval", "3s"], "--paths"),
+        (&["report", "--activity", "--paths=guess"], "inferred"),
     ] {
         let run = run(args);
         assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);

@@ -16,7 +16,9 @@ pub use pair::pair;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use crate::model::{Approx, Bytes, Cache, Counters, Objects, Quantity, Slabs, Snapshot, Warnings};
+use crate::model::{
+    Approx, Bytes, Cache, CountedBy, Counters, Objects, Quantity, Slabs, Snapshot, Warnings,
+};
 
 use super::Usage;
 use super::consistency::is_partial;
@@ -256,7 +258,7 @@ impl Context<'_> {
         let counters = match (old, new) {
             (Some(old), Some(new)) if self.counters => {
                 let deltas = counter_deltas(old.counters.as_deref(), new.counters.as_deref());
-                if new.counters_inferred {
+                if new.counted_by == CountedBy::Inference {
                     inferred(deltas)
                 } else {
                     deltas

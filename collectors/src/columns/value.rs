@@ -40,6 +40,8 @@ pub(super) fn activity(cache: &Cache) -> Option<Approx<u64>> {
         CounterId::FreeSlowpath,
         CounterId::AllocCpuSheaf,
         CounterId::FreeCpuSheaf,
+        CounterId::Allocs,
+        CounterId::Frees,
     ];
     let mut known = paths.iter().filter_map(|id| counters.total(*id)).peekable();
     known.peek()?;

@@ -1,8 +1,8 @@
 //! One cache: packed figures with their origin, and the rarer parts beside them.
 
 use super::{
-    Approx, Bytes, CacheId, CallSite, Counters, CpuPart, Flags, Layer, LayerSet, NodePart, Objects,
-    Occupancy, Quantity, QuantitySet, Slabs,
+    Approx, Bytes, CacheId, CallSite, CountedBy, Counters, CpuPart, Flags, Layer, LayerSet,
+    NodePart, Objects, Occupancy, Quantity, QuantitySet, Slabs,
 };
 
 /// The constructor of a cache.
@@ -102,9 +102,8 @@ pub struct Cache {
     pub occupancy: Option<Box<Approx<Occupancy>>>,
     /// Event counters (CONFIG_SLUB_STATS, the engine).
     pub counters: Option<Box<Counters>>,
-    /// The counters are of BPF programs: which path each event took is inferred,
-    /// how many events there were in all is counted.
-    pub counters_inferred: bool,
+    /// Whose counters these are.
+    pub counted_by: CountedBy,
     /// Per-CPU array settings of the SLAB allocator.
     pub tunables: Option<Box<SlabTunables>>,
     /// Statistics of the SLAB allocator.
@@ -145,7 +144,7 @@ impl Cache {
             layers: LayerSet::default(),
             occupancy: None,
             counters: None,
-            counters_inferred: false,
+            counted_by: CountedBy::Allocator,
             tunables: None,
             slab_statistics: None,
             sites: None,
@@ -257,7 +256,7 @@ impl Cache {
         self.occupancy = self.occupancy.take().or(other.occupancy);
         if self.counters.is_none() {
             self.counters = other.counters;
-            self.counters_inferred = other.counters_inferred;
+            self.counted_by = other.counted_by;
         }
         self.tunables = self.tunables.take().or(other.tunables);
         self.slab_statistics = self.slab_statistics.take().or(other.slab_statistics);

@@ -34,7 +34,7 @@ macro_rules! counters {
             /// Every counter, in the kernel's order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The attribute's name in /sys/kernel/slab.
+            /// The attribute's name in /sys/kernel/slab, where the kernel counts it.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -111,6 +111,28 @@ counters! {
     SheafPrefillOversize "sheaf_prefill_oversize" "6.18" "" Events "Prefilled sheaves larger than the capacity.",
     SheafReturnFast "sheaf_return_fast" "6.18" "" Events "Prefilled sheaves returned as the spare.",
     SheafReturnSlow "sheaf_return_slow" "6.18" "" Events "Prefilled sheaves returned through a flush or the barn.",
+    Allocs "allocs" "6.1" "" Events "All allocations, where BPF programs count them and not the path (--paths=counts).",
+    Frees "frees" "6.1" "" Events "All frees, where BPF programs count them and not the path (--paths=counts).",
+}
+
+impl CounterId {
+    /// Whether the kernel itself has it, not only programs that look on.
+    pub const fn is_of_kernel(self) -> bool {
+        !matches!(self, Self::Allocs | Self::Frees)
+    }
+}
+
+/// Who counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CountedBy {
+    /// The allocator itself: the kernel's CONFIG_SLUB_STATS, or the engine.
+    #[default]
+    Allocator,
+    /// BPF programs, event by event.
+    Programs,
+    /// BPF programs; how many events there were is counted, and which path each
+    /// took is inferred.
+    Inference,
 }
 
 /// One counter's reading.
@@ -138,6 +160,26 @@ impl Counters {
     /// The total of one counter.
     pub fn total(&self, id: CounterId) -> Option<u64> {
         self.get(id).map(|c| c.total)
+    }
+
+    /// Allocations by all paths: counted as such, or the sum of fast and slow.
+    /// Sheaves of 6.18 and 6.19 are counted apart, and fast.
+    pub fn allocs(&self) -> Option<u64> {
+        let parts = [CounterId::AllocFastpath, CounterId::AllocSlowpath];
+        self.all(CounterId::Allocs, parts, CounterId::AllocCpuSheaf)
+    }
+
+    /// Frees by all paths.
+    pub fn frees(&self) -> Option<u64> {
+        let parts = [CounterId::FreeFastpath, CounterId::FreeSlowpath];
+        self.all(CounterId::Frees, parts, CounterId::FreeCpuSheaf)
+    }
+
+    fn all(&self, all: CounterId, [fast, slow]: [CounterId; 2], apart: CounterId) -> Option<u64> {
+        self.total(all).or_else(|| {
+            let sum = self.total(fast)?.saturating_add(self.total(slow)?);
+            Some(sum.saturating_add(self.total(apart).unwrap_or(0)))
+        })
     }
 }
 

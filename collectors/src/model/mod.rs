@@ -20,7 +20,7 @@ mod warning;
 
 pub use approx::Approx;
 pub use cache::{Cache, Ctor, SlabStatistics, SlabTunables};
-pub use counters::{Counter, CounterId, CounterUnit, Counters};
+pub use counters::{CountedBy, Counter, CounterId, CounterUnit, Counters};
 pub use dump::{
     Dump, DumpCache, DumpDemand, DumpObject, DumpSlab, DumpTrack, Frame, Holder, Part, Place,
 };

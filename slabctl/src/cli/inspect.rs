@@ -63,8 +63,16 @@ pub(crate) struct Diff {
     #[arg(short, long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
     /// Have BPF programs count allocations and frees in that time (see stat --paths).
-    #[arg(long, requires = "interval")]
-    pub(crate) paths: bool,
+    #[arg(
+        long,
+        requires = "interval",
+        value_enum,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "inferred"
+    )]
+    pub(crate) paths: Option<super::Paths>,
     /// Time between the two, where the captures do not tell it.
     #[arg(long, value_name = "TIME", conflicts_with = "interval")]
     pub(crate) elapsed: Option<String>,

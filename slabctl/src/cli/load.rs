@@ -1,6 +1,25 @@
 //! What the commands take that run a load.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use collectors::source::bpf::CountPaths;
+
+/// How BPF programs count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Paths {
+    /// How many allocations and frees there are, and nothing of their paths.
+    Counts,
+    /// Also which path each took, by what it meets.
+    Inferred,
+}
+
+impl From<Paths> for CountPaths {
+    fn from(how: Paths) -> Self {
+        match how {
+            Paths::Counts => Self::Counts,
+            Paths::Inferred => Self::Inferred,
+        }
+    }
+}
 
 use super::Select;
 
@@ -12,6 +31,7 @@ Examples:
   slabctl stat -n 10 -- perf bench sched messaging
   slabctl stat --interval 1s -- make -j8
   slabctl stat --paths -- ./server-test            and how many allocations and frees, by path
+  slabctl stat --paths=counts -- ./server-test     how many only, which costs the command less
   slabctl stat --run --policy sheaves -- ./server-test  its own heap's caches, on slabcore
   slabctl stat --json --write stat.json -- ./server-test
 
@@ -25,8 +45,15 @@ pub(crate) struct Stat {
     pub(crate) interval: Option<String>,
     /// Have BPF programs count allocations and frees while the command runs, and
     /// infer which took the fast path: for kernels without CONFIG_SLUB_STATS.
-    #[arg(long)]
-    pub(crate) paths: bool,
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "inferred"
+    )]
+    pub(crate) paths: Option<Paths>,
     /// Run the command on slabcore, and look at its own caches instead of the kernel's.
     #[arg(long)]
     pub(crate) run: bool,

@@ -15,10 +15,6 @@ Examples:
 
 A ~ marks an estimate, - what is not known. Empty caches are hidden from
 tables (--all shows them), never from JSON and CSV.")]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch on the command line"
-)]
 pub(crate) struct Report {
     /// Only caches with a name or alias like one of these (glob, or /regex/).
     #[arg(value_name = "PATTERN")]
@@ -45,8 +41,15 @@ pub(crate) struct Report {
     pub(crate) walk_limit: u64,
     /// Have BPF programs count allocations and frees for --activity, and infer
     /// which took the fast path: for kernels without CONFIG_SLUB_STATS.
-    #[arg(long)]
-    pub(crate) paths: bool,
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "inferred"
+    )]
+    pub(crate) paths: Option<super::Paths>,
     /// How long --paths counts before the report: 500ms, 10s [default: 1s].
     #[arg(
         long,

@@ -66,7 +66,7 @@ fn remarks(
         before: args.before.as_deref(),
         after: args.after.as_deref(),
         interval: args.interval.as_deref(),
-        paths: false,
+        paths: None,
     };
     let (before, after, passed) = sides.read(context, "advise", &demand())?;
     let diff = diff::diff(&before, &after, passed.or(elapsed));

@@ -97,7 +97,7 @@ fn samples(
         before: args.since.as_deref(),
         after: None,
         interval: args.interval.as_deref(),
-        paths: false,
+        paths: None,
     };
     let (before, after, waited) = sides.read(context, "check", &demand)?;
     let given = args.elapsed.as_deref().map(interval::parse).transpose()?;

@@ -7,6 +7,7 @@ use collectors::model::Snapshot;
 use collectors::source::{Demand, Source as _, capture};
 
 use super::Context;
+use crate::cli::Paths;
 use crate::fail::Failure;
 use crate::{interval, open};
 
@@ -20,7 +21,7 @@ pub(crate) struct Sides<'a> {
     /// The time to wait between two samples of a live source.
     pub(crate) interval: Option<&'a str>,
     /// BPF programs count paths between the two.
-    pub(crate) paths: bool,
+    pub(crate) paths: Option<Paths>,
 }
 
 /// The earlier and the later side, and the time that passed between samples.
@@ -68,7 +69,12 @@ impl Sides<'_> {
 }
 
 /// The running kernel twice, with the time between that really passed.
-fn wait(context: &Context, wait: Duration, paths: bool, demand: &Demand) -> anyhow::Result<Pair> {
+fn wait(
+    context: &Context,
+    wait: Duration,
+    paths: Option<Paths>,
+    demand: &Demand,
+) -> anyhow::Result<Pair> {
     let mut source = open::counted(&context.global, paths)?;
     if !source.is_live() {
         let error = "--interval needs a live source: a saved file does not change";

@@ -70,7 +70,8 @@ fn site(kind: SiteKind, count: u64, symbol: Option<&str>) -> CallSite {
 
 /// Counters as Linux 6.18 has them, so that sheaves count.
 pub(super) fn counters(seed: u64) -> Counters {
-    let ids = CounterId::ALL.iter().enumerate();
+    let ids = CounterId::ALL.iter().filter(|id| id.is_of_kernel());
+    let ids = ids.enumerate();
     Counters(
         ids.map(|(i, id)| Counter {
             id: *id,

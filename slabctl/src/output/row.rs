@@ -5,7 +5,7 @@
 //! fields is part of the contract; new ones go to the end.
 
 use collectors::analysis::Usage;
-use collectors::model::{Approx, Bytes, Cache, Ctor, Flag, Flags, Quantity};
+use collectors::model::{Approx, Bytes, Cache, CountedBy, Ctor, Flag, Flags, Quantity};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -192,7 +192,7 @@ fn approx(cache: &Cache, usage: &Usage) -> Vec<&'static str> {
     ];
     let estimates = computed.iter().filter(|(_, approx)| *approx == Some(true));
     names.extend(estimates.map(|(name, _)| name));
-    if cache.counters_inferred {
+    if cache.counted_by == CountedBy::Inference {
         names.push("counters");
     }
     if cache.occupancy.as_ref().is_some_and(|of| of.approx) {

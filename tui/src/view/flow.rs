@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use collectors::analysis::diff::counter_steps;
 use collectors::columns;
-use collectors::model::{Approx, CounterId, CounterUnit, OriginKind, Quantity, Unit};
+use collectors::model::{Approx, CountedBy, CounterId, CounterUnit, OriginKind, Quantity, Unit};
 
 use super::cache::Subject;
 use crate::model::{Moment, shown};
@@ -18,6 +18,7 @@ const GROUPS: [(&str, &[CounterId]); 3] = [
     (
         "allocations",
         &[
+            CounterId::Allocs,
             CounterId::AllocFastpath,
             CounterId::AllocCpuSheaf,
             CounterId::AllocSlowpath,
@@ -26,6 +27,7 @@ const GROUPS: [(&str, &[CounterId]); 3] = [
     (
         "frees",
         &[
+            CounterId::Frees,
             CounterId::FreeFastpath,
             CounterId::FreeCpuSheaf,
             CounterId::FreeRcuSheaf,
@@ -73,10 +75,12 @@ pub(super) fn lines(subject: &Subject<'_>) -> Vec<Line> {
                 OriginKind::Demo | OriginKind::Process => "the engine's own counters",
                 _ => "CONFIG_SLUB_STATS in /sys/kernel/slab",
             };
-            out.push(Line::dim(if subject.cache.counters_inferred {
-                "  BPF: how many is counted, which way they went is inferred".to_owned()
-            } else {
-                format!("  measured: {source}")
+            out.push(Line::dim(match subject.cache.counted_by {
+                CountedBy::Allocator => format!("  measured: {source}"),
+                CountedBy::Programs => "  measured: by BPF programs".to_owned(),
+                CountedBy::Inference => {
+                    "  BPF: how many is counted, which way they went is inferred".to_owned()
+                }
             }));
         }
         None => out.extend(totals(subject)),

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use super::CountPaths;
 use super::preflight::{self, Refusal};
 use crate::error::Error;
 use crate::model::{Cache, CallSite, Snapshot, Warnings};
@@ -36,7 +37,7 @@ pub struct WithPaths<S>(Infallible, std::marker::PhantomData<S>);
 
 impl<S: Source> WithPaths<S> {
     /// Says what is missing; in the end, the feature.
-    pub fn new(_: S) -> Result<Self, Refusal> {
+    pub fn new(_: S, _: CountPaths) -> Result<Self, Refusal> {
         preflight::check()?;
         Err(Refusal::NotBuilt)
     }

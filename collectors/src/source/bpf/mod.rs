@@ -40,3 +40,12 @@ pub use paths::WithPaths;
 pub use preflight::Refusal;
 #[cfg(feature = "bpf")]
 pub use snapshot::Snapshots;
+
+/// How [`WithPaths`] counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountPaths {
+    /// Allocations and frees, and nothing of their paths: the cheapest.
+    Counts,
+    /// Also which path each took, by what the allocator is about to look at.
+    Inferred,
+}

@@ -8,16 +8,15 @@
 //! passed unseen is told with every snapshot.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::Read as _;
-use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use aya::Ebpf;
 use aya::maps::{Array, PerCpuArray};
 use aya::programs::RawTracePoint;
 use aya::programs::raw_trace_point::RawTracePointLink;
 
+use super::CountPaths;
 use super::address::PageKey;
 use super::object::{Machine, PATHS, iterate, named, refused};
 use super::preflight::{Refusal, version};
@@ -25,56 +24,35 @@ use super::record::Seen;
 use super::slots::{Slot, Slots};
 use super::snapshot::Snapshots;
 use crate::error::Error;
-use crate::model::{
-    Cache, Counter, CounterId, Counters, Era, Quantity, Snapshot, Warning, WarningCode, Warnings,
-};
+use crate::model::{CountedBy, Snapshot, Warning, WarningCode, Warnings};
 use crate::source::{Demand, Source};
+
+mod counters;
+mod missed;
+mod table;
+
+pub(super) use missed::{events, interrupted};
+
+use counters::{Told, UNSURE, WORDS, counters, slabs};
+use missed::Missed;
+use table::Table;
 
 /// Tracepoints, in the order of the words that their programs count in.
 const EVENTS: [&str; 4] = ["kmem_cache_alloc", "kmalloc", "kmem_cache_free", "kfree"];
 const PAGES: &str = "mm_page_free";
 const OBSERVE: &str = "observe";
 
-/// Words of a cache's counts; see `enum count_word` of slots.h.
-const WORDS: usize = 16;
-const SLOW: usize = 4;
-const GONE: usize = 8;
-/// See `enum here_word`.
+/// See `enum here_word` of slots.h.
 const HERE_WORDS: usize = 5;
 const ELSEWHERE: usize = 1;
 
-/// A cache that is counted.
-#[derive(Debug)]
-struct Known {
-    name: Box<str>,
-    /// Where its counts are.
-    index: u32,
-    /// Slabs that it had when counting began.
-    slabs: Option<u64>,
-    /// It has sheaves; `None` where the kernel has none.
-    sheaves: Option<bool>,
-}
-
-/// What can be told of events.
-#[derive(Debug, Clone, Copy)]
-struct Told {
-    era: Era,
-    /// Where pages are described is known: objects lead to their slabs.
-    pages: bool,
-    /// Pages that are given back lead to their cache.
-    slabs: bool,
-}
-
 /// The attached programs.
 pub struct Paths {
+    how: CountPaths,
     ebpf: Ebpf,
     links: Vec<RawTracePointLink>,
     snapshots: Snapshots,
-    slots: Slots,
-    /// By address.
-    known: BTreeMap<u64, Known>,
-    /// Caches that found no place.
-    unplaced: usize,
+    table: Table,
     /// Caches of kmalloc are counted.
     kmalloc: bool,
     /// Slabs that are given back are counted.
@@ -85,7 +63,8 @@ pub struct Paths {
 impl std::fmt::Debug for Paths {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Paths")
-            .field("caches", &self.known.len())
+            .field("how", &self.how)
+            .field("caches", &self.table.len())
             .field("kmalloc", &self.kmalloc)
             .finish_non_exhaustive()
     }
@@ -93,27 +72,28 @@ impl std::fmt::Debug for Paths {
 
 impl Paths {
     /// Begins to count, or says why that cannot be.
-    pub fn open() -> Result<Self, Refusal> {
+    pub fn open(how: CountPaths) -> Result<Self, Refusal> {
         let mut snapshots = Snapshots::open()?;
         let seen = look(&mut snapshots)?;
-        let machine = Machine::look()?;
+        let machine = snapshots.machine();
         let slots = Slots::for_caches(seen.len());
         let key = PageKey::learn(&seen, machine.page_size);
-        let ebpf = load(&machine, &slots, key)?;
+        let mut ebpf = load(machine, how, &slots, key)?;
+        observe(machine, &mut ebpf)?;
+        let inferred = how == CountPaths::Inferred;
         let mut paths = Self {
+            how,
             ebpf,
             links: Vec::new(),
             snapshots,
-            slots,
-            known: BTreeMap::new(),
-            unplaced: 0,
+            table: Table::new(slots),
             kmalloc: key.is_some(),
-            gone: names_cache_at_its_end(),
+            gone: inferred && names_cache_at_its_end(),
             since: Instant::now(),
         };
         paths.add(&seen)?;
-        observe(&machine, &mut paths.ebpf)?;
-        for event in EVENTS.iter().chain([&PAGES]) {
+        let pages = paths.gone.then_some(&PAGES);
+        for event in EVENTS.iter().chain(pages) {
             let link = attach(&mut paths.ebpf, event)?;
             paths.links.push(link);
         }
@@ -123,24 +103,7 @@ impl Paths {
 
     /// Caches that came meanwhile are counted from now on.
     fn add(&mut self, seen: &[Seen]) -> Result<(), Refusal> {
-        let mut fresh: Vec<(u32, Slot)> = Vec::new();
-        for cache in seen {
-            if self.known.contains_key(&cache.address) {
-                continue;
-            }
-            let Some((at, slot)) = self.slots.add(cache.address) else {
-                self.unplaced += 1;
-                continue;
-            };
-            let known = Known {
-                name: cache.cache.name.clone(),
-                index: u32::try_from(slot[0]).unwrap_or(u32::MAX),
-                slabs: slabs(&cache.cache),
-                sheaves: has_sheaves(&cache.cache),
-            };
-            self.known.insert(cache.address, known);
-            fresh.push((at, slot));
-        }
+        let fresh = self.table.add(seen);
         let failed = |error| refused("the table of caches", &error);
         let map = self.ebpf.map_mut("slots").ok_or_else(no_map)?;
         let mut slots: Array<_, Slot> = Array::try_from(map).map_err(failed)?;
@@ -153,7 +116,6 @@ impl Paths {
     /// Adds the counters to a snapshot.
     fn fill(&mut self, snapshot: &mut Snapshot) -> Result<(), Refusal> {
         let seen = look(&mut self.snapshots)?;
-        self.unplaced = 0;
         self.add(&seen)?;
         let by_name = unique(&seen);
         let slabs_now: BTreeMap<u64, Option<u64>> =
@@ -163,10 +125,11 @@ impl Paths {
         let counts: PerCpuArray<_, [u64; WORDS]> = PerCpuArray::try_from(map).map_err(failed)?;
         let told = Told {
             era: snapshot.system.era,
+            paths: self.how == CountPaths::Inferred,
             pages: self.kmalloc,
             slabs: self.gone,
         };
-        let mut own = false;
+        let (mut own, mut unsure) = (false, 0u64);
         for cache in &mut snapshot.caches {
             if cache.counters.is_some() {
                 own = true;
@@ -175,13 +138,9 @@ impl Paths {
             let Some(address) = cache.names().find_map(|name| by_name.get(name)) else {
                 continue;
             };
-            // Another cache that was made where one was is not counted.
-            let Some(known) = self.known.get(address) else {
+            let Some(known) = self.table.get(*address) else {
                 continue;
             };
-            if !cache.names().any(|name| *name == *known.name) {
-                continue;
-            }
             let words = counts.get(&known.index, 0).map_err(failed)?;
             let mut sum = [0u64; WORDS];
             for cpu in words.iter() {
@@ -190,8 +149,12 @@ impl Paths {
                 }
             }
             let grown = slabs_now.get(address).copied().flatten();
-            cache.counters = Some(Box::new(counters(&sum, known, grown, told)));
-            cache.counters_inferred = true;
+            unsure = unsure.saturating_add(sum[UNSURE]);
+            cache.counters = counters(&sum, known, grown, told).map(Box::new);
+            cache.counted_by = match self.how {
+                CountPaths::Counts => CountedBy::Programs,
+                CountPaths::Inferred => CountedBy::Inference,
+            };
         }
         if own {
             let text =
@@ -201,24 +164,20 @@ impl Paths {
                 .push(Warning::new(WarningCode::Note, text));
             return Ok(());
         }
-        let missed = self.missed()?;
-        say(
-            &missed,
-            (
-                self.since.elapsed(),
-                [self.kmalloc, self.gone],
-                self.unplaced,
-            ),
-            &mut snapshot.warnings,
-        );
+        self.missed(unsure)?
+            .say(self.how, self.since.elapsed(), &mut snapshot.warnings);
         Ok(())
     }
 
     /// Events that passed uncounted, since the programs were attached.
-    fn missed(&mut self) -> Result<Missed, Refusal> {
+    fn missed(&mut self, unsure: u64) -> Result<Missed, Refusal> {
         let mut missed = Missed {
             interrupted: interrupted(&mut self.ebpf, &EVENTS)?,
             elsewhere: 0,
+            unsure,
+            unplaced: self.table.unplaced,
+            kmalloc: !self.kmalloc,
+            slabs: self.how == CountPaths::Inferred && !self.gone,
         };
         let failed = |error| refused("the counts", &error);
         let map = self.ebpf.map("here").ok_or_else(no_map)?;
@@ -242,10 +201,10 @@ impl<S: Source> WithPaths<S> {
     /// Counts from now on what the running kernel does, beside what `source`
     /// reads of it; or says why that cannot be. What the calling thread does is
     /// left out, so it should be the one that samples.
-    pub fn new(source: S) -> Result<Self, Refusal> {
+    pub fn new(source: S, how: CountPaths) -> Result<Self, Refusal> {
         Ok(Self {
             source,
-            paths: Paths::open()?,
+            paths: Paths::open(how)?,
         })
     }
 }
@@ -273,12 +232,19 @@ impl<S: Source> Source for WithPaths<S> {
     }
 }
 
-fn load(machine: &Machine, slots: &Slots, key: Option<PageKey>) -> Result<Ebpf, Refusal> {
+fn load(
+    machine: &Machine,
+    how: CountPaths,
+    slots: &Slots,
+    key: Option<PageKey>,
+) -> Result<Ebpf, Refusal> {
+    let paths = u32::from(how == CountPaths::Inferred);
     let mask = slots.count() - 1;
     let words = PageKey::words(key);
     let shift = machine.page_size.trailing_zeros();
     machine.load(PATHS, |loader| {
         loader
+            .override_global("paths", &paths, true)
             .override_global("slot_mask", &mask, true)
             .override_global("page_key", &words[0], true)
             .override_global("page_descriptor", &words[1], true)
@@ -339,15 +305,6 @@ fn unique(seen: &[Seen]) -> BTreeMap<&str, u64> {
     names
 }
 
-fn slabs(cache: &Cache) -> Option<u64> {
-    Some(cache.get(Quantity::Slabs)?.value)
-}
-
-fn has_sheaves(cache: &Cache) -> Option<bool> {
-    let capacity = cache.get(Quantity::SheafCapacity)?;
-    Some(capacity.value > 0)
-}
-
 /// Whether a slab's descriptor still names its cache when its pages are given back: on older
 /// kernels the name is where the page allocator wants nothing (`slab_cache` of 6.1 is `mapping`),
 /// moved by 6.12. A release that cannot be read is taken for a new one, as everywhere here.
@@ -355,124 +312,6 @@ fn names_cache_at_its_end() -> bool {
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy();
     version(&release).is_none_or(|found| found >= (6, 12))
-}
-
-/// The words of all processors as the kernel's own counters.
-fn counters(words: &[u64; WORDS], known: &Known, slabs: Option<u64>, told: Told) -> Counters {
-    let sides = |from: usize| {
-        let all = words[from].wrapping_add(words[from + 1]);
-        let slow = words[SLOW + from].wrapping_add(words[SLOW + from + 1]);
-        // Without sheaves those kernels have no other path.
-        if told.era == Era::Sheaves && known.sheaves == Some(false) {
-            return (0, all);
-        }
-        (all.saturating_sub(slow), slow.min(all))
-    };
-    let ((alloc_fast, alloc_slow), (free_fast, free_slow)) = (sides(0), sides(2));
-    let mut list = Vec::new();
-    let mut count = |id, total| {
-        list.push(Counter {
-            id,
-            total,
-            // One reading of all of them has no 32-bit counters that wrap.
-            cpus: Vec::new(),
-        });
-    };
-    // From 7.0 on the sheaf is what the fast paths' counters count.
-    let sheaves = known.sheaves == Some(true);
-    let apart = sheaves && told.era != Era::Sheaves;
-    let main = |fast: u64| if apart { 0 } else { fast };
-    count(CounterId::AllocFastpath, main(alloc_fast));
-    count(CounterId::AllocSlowpath, alloc_slow);
-    // Whose slab an object is of tells the path of a free where there is no sheaf.
-    if sheaves || told.pages || told.era == Era::Sheaves {
-        count(CounterId::FreeFastpath, main(free_fast));
-        count(CounterId::FreeSlowpath, free_slow);
-    }
-    if told.slabs {
-        let gone = words[GONE];
-        if let (Some(before), Some(now)) = (known.slabs, slabs) {
-            let made = now.saturating_add(gone).saturating_sub(before);
-            count(CounterId::AllocSlab, made);
-        }
-        count(CounterId::FreeSlab, gone);
-    }
-    if apart {
-        count(CounterId::AllocCpuSheaf, alloc_fast);
-        count(CounterId::FreeCpuSheaf, free_fast);
-    }
-    list.sort_by_key(|counter| counter.id);
-    Counters(list)
-}
-
-/// What was not counted.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Missed {
-    /// Events that interrupted the same program; `None` where the kernel does not tell.
-    interrupted: Option<u64>,
-    /// Events of caches that have no slot.
-    elsewhere: u64,
-}
-
-/// Events that passed since they interrupted the same program on their processor; `None` where
-/// the kernel does not tell.
-pub(super) fn interrupted(ebpf: &mut Ebpf, events: &[&str]) -> Result<Option<u64>, Refusal> {
-    let mut sum = Some(0u64);
-    for event in events {
-        let program = named::<RawTracePoint>(ebpf, &program(event))?;
-        let fd = program.fd().map_err(|error| refused(event, &error))?;
-        let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_fd().as_raw_fd()));
-        let misses = text.ok().and_then(|text| recursion(&text));
-        sum = sum.zip(misses).map(|(sum, n)| sum.saturating_add(n));
-    }
-    Ok(sum)
-}
-
-/// Such a number for people.
-pub(super) fn events(n: Option<u64>) -> String {
-    n.map_or_else(|| "an unknown number of".to_owned(), |n| n.to_string())
-}
-
-fn recursion(fdinfo: &str) -> Option<u64> {
-    let line = fdinfo
-        .lines()
-        .find_map(|line| line.strip_prefix("recursion_misses:"))?;
-    line.trim().parse().ok()
-}
-
-fn say(missed: &Missed, how: (Duration, [bool; 2], usize), warnings: &mut Warnings) {
-    let (elapsed, [kmalloc, gone], unplaced) = how;
-    let mut tell = |code, text| warnings.push(Warning::new(code, text));
-    tell(
-        WarningCode::Note,
-        format!(
-            "paths by BPF since {:.2} s: allocations and frees are counted, fast and slow are inferred; \
-             those of slabctl itself are left out, frees in bulk and by kfree_rcu are not seen; {} events missed in interrupts, {} of unknown caches",
-            elapsed.as_secs_f64(),
-            events(missed.interrupted),
-            missed.elsewhere
-        ),
-    );
-    if !kmalloc {
-        tell(
-            WarningCode::Incomplete,
-            "paths: where pages are described was not found out, so kmalloc and kfree are not counted, nor the paths of frees without sheaves"
-                .to_owned(),
-        );
-    }
-    if !gone {
-        tell(
-            WarningCode::Note,
-            "paths: slabs that come and go are not told on this kernel, whose slabs do not name their cache at their end"
-                .to_owned(),
-        );
-    }
-    if unplaced > 0 {
-        tell(
-            WarningCode::Incomplete,
-            format!("paths: {unplaced} caches found no place and are not counted"),
-        );
-    }
 }
 
 #[cfg(test)]

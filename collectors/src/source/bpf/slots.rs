@@ -9,10 +9,11 @@ const PROBES: u64 = 8;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const SHIFT: u32 = 40;
 
-/// Words of a slot: place of the counts, per-CPU pointer, capacity of a sheaf,
+/// Words of a slot: place of the counts (with pages of a slab, which programs
+/// learn, in the upper half), per-CPU pointer, capacity of a sheaf,
 /// address of the cache.
 pub(super) type Slot = [u64; 4];
-const INDEX: usize = 0;
+pub(super) const INDEX: usize = 0;
 const CACHE: usize = 3;
 
 /// Which slots are taken; the map in the kernel has the same.
@@ -49,15 +50,28 @@ impl Slots {
     /// Gives a cache a slot and a place for its counts: where the slot is, and
     /// what is in it. `None`: there is no room.
     pub(super) fn add(&mut self, cache: u64) -> Option<(u32, Slot)> {
+        let at = self.tried(cache).find(|at| self.get(*at) == Some(0))?;
+        self.fill(at, cache)
+    }
+
+    /// Gives the slot of a cache that is gone to another one at the same address,
+    /// with a place for its counts that nobody used.
+    pub(super) fn renew(&mut self, cache: u64) -> Option<(u32, Slot)> {
+        let at = self.tried(cache).find(|at| self.get(*at) == Some(cache))?;
+        self.fill(at, cache)
+    }
+
+    fn tried(&self, cache: u64) -> impl Iterator<Item = u64> + use<> {
+        let first = cache.wrapping_mul(FACTOR) >> SHIFT;
+        let mask = self.caches.len() as u64 - 1;
+        (first..first + PROBES).map(move |at| at & mask)
+    }
+
+    fn fill(&mut self, at: u64, cache: u64) -> Option<(u32, Slot)> {
         if self.used == self.room {
             return None;
         }
-        let first = cache.wrapping_mul(FACTOR) >> SHIFT;
-        let mask = self.caches.len() as u64 - 1;
-        let mut tried = (first..first + PROBES).map(|at| at & mask);
-        let at = tried.find(|at| self.get(*at) == Some(0))?;
-        let place = self.caches.get_mut(usize::try_from(at).ok()?)?;
-        *place = cache;
+        *self.caches.get_mut(usize::try_from(at).ok()?)? = cache;
         let mut slot = Slot::default();
         slot[INDEX] = u64::from(self.used);
         slot[CACHE] = cache;
@@ -106,6 +120,23 @@ mod tests {
     }
 
     #[test]
+    fn another_cache_at_an_address_has_counts_of_its_own() {
+        let mut slots = Slots::for_caches(10);
+        let caches: Vec<u64> = (0..30).map(|n| 0xffff_8881_0004_2000 + n * 0x40).collect();
+        let places: Vec<(u32, Slot)> = caches.iter().map(|c| slots.add(*c).unwrap()).collect();
+        let mut used: std::collections::BTreeSet<u64> = places.iter().map(|p| p.1[INDEX]).collect();
+        for (cache, (at, _)) in caches.iter().zip(&places) {
+            let (now, slot) = slots.renew(*cache).unwrap();
+            assert_eq!((now, slot[CACHE]), (*at, *cache));
+            assert!(used.insert(slot[INDEX]), "a place that was used");
+            assert!(finds(&slots, *cache));
+        }
+        assert_eq!(slots.renew(0xffff_8881_1234_5600), None, "it was not there");
+        while slots.renew(caches[0]).is_some() {}
+        assert_eq!(used.len(), 60, "the room ends");
+    }
+
+    #[test]
     fn numbers_are_those_of_the_header() {
         let header = include_str!("../../../bpf/slots.h");
         for said in [
@@ -118,9 +149,11 @@ mod tests {
         let fields: Vec<&str> = header
             .split_once("struct slot {")
             .and_then(|(_, rest)| rest.split_once("};"))
-            .map(|(fields, _)| fields.lines().filter(|l| l.contains("u64")).collect())
+            .map(|(fields, _)| fields.lines().filter(|l| l.contains(';')).collect())
             .unwrap();
-        assert_eq!(fields.len(), size_of::<Slot>() / 8);
-        assert!(fields[INDEX].contains("index") && fields[CACHE].contains("cache"));
+        // The first word is two halves.
+        assert_eq!(fields.len(), size_of::<Slot>() / 8 + 1);
+        assert!(fields[0].contains("u32 index") && fields[1].contains("u32 pages"));
+        assert!(fields[1 + CACHE].contains("cache"));
     }
 }

@@ -73,6 +73,11 @@ impl Snapshots {
         })
     }
 
+    /// What the programs were told of the machine.
+    pub(super) const fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
     /// All caches, in the order of /proc/slabinfo. Names are those of the first
     /// of merged caches; other names and flags are not in here.
     pub fn caches(

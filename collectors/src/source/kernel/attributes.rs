@@ -116,7 +116,8 @@ pub(super) const ATTRIBUTES: &[Attribute] = &[
 
 /// The attributes that are event counters.
 pub(super) fn counters() -> impl Iterator<Item = Attribute> {
-    CounterId::ALL.iter().map(|id| Attribute {
+    let ids = CounterId::ALL.iter().filter(|id| id.is_of_kernel());
+    ids.map(|id| Attribute {
         name: id.name(),
         form: Form::Counter(*id),
         cost: Cost::Dynamic,

@@ -1,6 +1,6 @@
 //! Allocations and frees with the share of the fast paths.
 
-use collectors::model::{Approx, CounterId, Counters, Era, OriginKind, Snapshot, Unit};
+use collectors::model::{Approx, CountedBy, CounterId, Counters, Era, OriginKind, Snapshot, Unit};
 
 use crate::cmd::select::Chosen;
 use crate::cmd::{Context, cells};
@@ -24,7 +24,7 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
     for row in &chosen.rows {
         let counters = row.cache.counters.as_deref();
         counted |= counters.is_some();
-        let inferred = row.cache.counters_inferred;
+        let inferred = row.cache.counted_by == CountedBy::Inference;
         let paths = counters.map(|c| (Paths::alloc(c), Paths::free(c)));
         let (alloc, free) = paths.unwrap_or_default();
         let total = |id| counters.and_then(|c| c.total(id)).map(Approx::exact);
@@ -32,8 +32,8 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
         table.row(vec![
             Cell::text(&*row.cache.name),
             count(row.cache.get(collectors::model::Quantity::Objects)),
-            count(alloc.all().map(Approx::exact)),
-            count(free.all().map(Approx::exact)),
+            count(alloc.all.map(Approx::exact)),
+            count(free.all.map(Approx::exact)),
             cells::maybe_percent(alloc.fast_share(inferred)),
             cells::maybe_percent(free.fast_share(inferred)),
             count(total(CounterId::OrderFallback)),
@@ -57,36 +57,32 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
 /// Traffic by fast and slow path. Sheaves of 6.18 and 6.19 count as fast.
 #[derive(Default)]
 struct Paths {
+    all: Option<u64>,
     fast: Option<u64>,
-    slow: Option<u64>,
 }
 
 impl Paths {
-    fn new(counters: &Counters, fast: [CounterId; 2], slow: CounterId) -> Self {
+    fn new(all: Option<u64>, counters: &Counters, fast: [CounterId; 2]) -> Self {
         let [main, sheaf] = fast.map(|id| counters.total(id));
         Self {
+            all,
             fast: main.map(|n| n.saturating_add(sheaf.unwrap_or(0))),
-            slow: counters.total(slow),
         }
     }
 
     fn alloc(counters: &Counters) -> Self {
         let fast = [CounterId::AllocFastpath, CounterId::AllocCpuSheaf];
-        Self::new(counters, fast, CounterId::AllocSlowpath)
+        Self::new(counters.allocs(), counters, fast)
     }
 
     fn free(counters: &Counters) -> Self {
         let fast = [CounterId::FreeFastpath, CounterId::FreeCpuSheaf];
-        Self::new(counters, fast, CounterId::FreeSlowpath)
-    }
-
-    fn all(&self) -> Option<u64> {
-        Some(self.fast?.saturating_add(self.slow?))
+        Self::new(counters.frees(), counters, fast)
     }
 
     /// Marked where it is inferred which path was taken.
     fn fast_share(&self, approx: bool) -> Option<Approx<f64>> {
-        let all = self.all().filter(|all| *all > 0)?;
+        let all = self.all.filter(|all| *all > 0)?;
         let value = self.fast? as f64 / all as f64;
         Some(Approx { value, approx })
     }

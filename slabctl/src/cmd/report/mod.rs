@@ -86,7 +86,7 @@ pub(crate) fn run(context: &Context, args: &Report) -> anyhow::Result<Status> {
         context.note("--exact is for a live kernel: a saved file has what it has");
     }
     let Some(every) = &args.watch else {
-        if args.paths {
+        if args.paths.is_some() {
             let time = args.interval.as_deref().map(interval::parse).transpose()?;
             std::thread::sleep(time.unwrap_or(COUNTED));
         }
@@ -210,7 +210,7 @@ fn plan(context: &Context, args: &Report) -> Result<Plan, Failure> {
     demand.exact = args.exact;
     demand.skip_empty = selection.hide_empty;
     demand.walk_limit = args.walk_limit;
-    demand.counters |= args.paths;
+    demand.counters |= args.paths.is_some();
     Ok(Plan {
         kind,
         columns,

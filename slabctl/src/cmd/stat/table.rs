@@ -19,11 +19,13 @@ fn steps(row: &DiffRow, name: &str) -> Option<u64> {
     counter.delta.map(|d| d.value)
 }
 
-/// Steps on the fast and on the slow path. Sheaves of 6.18 and 6.19 are counted
-/// apart, and fast.
-fn paths(row: &DiffRow, [fast, sheaf, slow]: [&str; 3]) -> Option<(u64, u64)> {
+/// Steps in all, and on the fast path where it is known. Sheaves of 6.18 and
+/// 6.19 are counted apart, and fast.
+fn paths(row: &DiffRow, [all, fast, sheaf, slow]: [&str; 4]) -> Option<(u64, Option<u64>)> {
     let sheaf = steps(row, sheaf).unwrap_or(0);
-    Some((steps(row, fast)?.saturating_add(sheaf), steps(row, slow)?))
+    let fast = steps(row, fast).map(|fast| fast.saturating_add(sheaf));
+    let sum = || Some(fast?.saturating_add(steps(row, slow)?));
+    Some((steps(row, all).or_else(sum)?, fast))
 }
 
 /// Whether counters of the row are marked as estimates.
@@ -32,10 +34,15 @@ fn inferred(row: &DiffRow) -> bool {
     deltas.any(|delta| delta.approx)
 }
 
-/// The counters of allocations, and of frees: fast, by a sheaf apart, slow.
-const PATHS: [[&str; 3]; 2] = [
-    ["alloc_fastpath", "alloc_cpu_sheaf", "alloc_slowpath"],
-    ["free_fastpath", "free_cpu_sheaf", "free_slowpath"],
+/// The counters of allocations, and of frees: all, fast, by a sheaf apart, slow.
+const PATHS: [[&str; 4]; 2] = [
+    [
+        "allocs",
+        "alloc_fastpath",
+        "alloc_cpu_sheaf",
+        "alloc_slowpath",
+    ],
+    ["frees", "free_fastpath", "free_cpu_sheaf", "free_slowpath"],
 ];
 /// Slabs from the page allocator, and back.
 const SLABS: [&str; 2] = ["alloc_slab", "free_slab"];
@@ -91,18 +98,16 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
     table
 }
 
-fn path_cells(paths: Option<(u64, u64)>, inferred: bool) -> [Cell; 2] {
-    let Some((fast, slow)) = paths else {
+fn path_cells(paths: Option<(u64, Option<u64>)>, inferred: bool) -> [Cell; 2] {
+    let Some((all, fast)) = paths else {
         return [Cell::missing(), Cell::missing()];
     };
-    let all = fast.saturating_add(slow);
-    let share = if all == 0 {
-        Cell::missing()
-    } else {
-        cells::percent(Approx {
+    let share = match fast {
+        Some(fast) if all > 0 => cells::percent(Approx {
             value: fast as f64 / all as f64,
             approx: inferred,
-        })
+        }),
+        _ => Cell::missing(),
     };
     [Cell::text(all.to_string()), share]
 }
@@ -129,8 +134,8 @@ pub(super) fn exact(seen: &Seen) -> Table {
             let mut figures = vec![peak.objects, peak.slabs, peak.partial, peak.memory];
             for names in PATHS {
                 let found = paths(row, names);
-                figures.push(found.map(|(fast, slow)| fast.saturating_add(slow)));
-                figures.push(found.map(|(fast, _)| fast));
+                figures.push(found.map(|(all, _)| all));
+                figures.push(found.and_then(|(_, fast)| fast));
             }
             figures.extend(SLABS.map(|name| steps(row, name)));
             let cells = figures.into_iter();

@@ -14,7 +14,7 @@ use tui::model::{List, Settings};
 use tui::run::{Error, LinesError, Open, Options};
 
 use super::Context;
-use crate::cli::Top;
+use crate::cli::{Paths, Top};
 use crate::fail::{Failure, Status};
 use crate::{interval, open};
 
@@ -54,7 +54,7 @@ fn as_lines(context: &Context, args: &Top, options: Options) -> anyhow::Result<S
 }
 
 /// Opens the source that the options name, on the thread that reads it.
-fn opener(context: &Context, paths: bool) -> Open {
+fn opener(context: &Context, paths: Option<Paths>) -> Open {
     let mut global = context.global.clone();
     // The header says that it is a demonstration; a line would spoil the screen.
     global.quiet = true;

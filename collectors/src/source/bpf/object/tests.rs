@@ -107,8 +107,19 @@ fn tracepoints_programs_are_sound_for_the_structures_of_every_kernel() {
     let events = ["kmem_cache_alloc", "kmem_cache_free", "kmalloc", "kfree"];
     for (kernel, types, _) in LAYOUTS {
         let types = Btf::parse(types, Endianness::default()).unwrap();
-        for (object, more) in [(PATHS, &["mm_page_free"][..]), (LIVE, &[])] {
-            let mut ebpf = machine.load_for(&types, object, |_| {}).unwrap();
+        // What constants leave out is not looked at.
+        let uses = [
+            (PATHS, &["mm_page_free"][..], 0u32),
+            (PATHS, &["mm_page_free"], 1),
+            (LIVE, &[], 0),
+        ];
+        for (object, more, paths) in uses {
+            let loaded = machine.load_for(&types, object, |loader| {
+                loader
+                    .override_global("page_key", &SOME_ADDRESS, true)
+                    .override_global("paths", &paths, false);
+            });
+            let mut ebpf = loaded.unwrap();
             if more.len() == 1 {
                 let loaded = machine.load_iterator(&mut ebpf, "observe", "bpf_map");
                 assert!(loaded.is_ok(), "observe for {kernel}: {loaded:?}");
