@@ -48,6 +48,7 @@ static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *f
 static long (*const bpf_seq_write)(struct seq_file *seq, const void *data, u32 size) = (void *)127;
 static long (*const bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
 static long (*const bpf_loop)(u32 times, void *step, void *context, u64 flags) = (void *)181;
+static long (*const bpf_get_func_arg)(void *ctx, u32 n, u64 *value) = (void *)183;
 static void *(*const bpf_map_lookup_percpu_elem)(void *map, const void *key, u32 cpu) = (void *)195;
 
 /* ---- structures of the running kernel

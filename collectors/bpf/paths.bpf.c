@@ -5,7 +5,8 @@
  * Counted at the kernel's own tracepoints. The path is inferred from what the
  * allocator will look at: an allocation is slow when the processor's slab or
  * sheaves were seen empty by the event before it; a free is slow when the
- * object's slab is not the processor's, or its sheaves are full. Events that
+ * object's slab is not the processor's, or its sheaves are full. Or the slow
+ * paths are counted where they are taken, at the entry of functions. Events that
  * interrupt the same program are missed; the kernel counts those. Frees in
  * bulk and by kfree_rcu pass no tracepoint.
  *
@@ -382,6 +383,45 @@ int on_kfree(u64 *args)
 	if (args[1] > 16 && is_observed())
 		on_free(cache_of(args[1]), args[1], COUNT_KFREE);
 	return 0;
+}
+
+/* ---- functions whose first argument is the cache, where the kernel allows it; the
+ * loader says which. What the argument points to is not read. */
+static always_inline int at_function(u64 *context, u32 which)
+{
+	u64 cache = 0;
+
+	if (!is_observed() || bpf_get_func_arg(context, 0, &cache))
+		return 0;
+	struct slot *slot = slot_of(cache);
+	u64 *words = slot ? counts_of(slot) : 0;
+	if (words)
+		words[COUNT_SLOW + which]++;
+	return 0;
+}
+
+SEC("fentry")
+int on_slow_alloc(u64 *context)
+{
+	return at_function(context, 0);
+}
+
+SEC("fentry")
+int on_slow_free(u64 *context)
+{
+	return at_function(context, 1);
+}
+
+SEC("fentry")
+int on_alloc_slab(u64 *context)
+{
+	return at_function(context, 2);
+}
+
+SEC("fentry")
+int on_free_slab(u64 *context)
+{
+	return at_function(context, 3);
 }
 
 /* A slab's descriptor still names its cache when its pages are given back; once

@@ -32,7 +32,7 @@ enum count_word {
 	COUNT_KMALLOC,
 	COUNT_FREE,		/* by kmem_cache_free */
 	COUNT_KFREE,
-	COUNT_SLOW,		/* 4 words: those of the above that were slow */
+	COUNT_SLOW,		/* 4 words: those of the above that were slow, or calls by function */
 	COUNT_GONE = COUNT_SLOW + 4, /* slabs given back */
 	COUNT_STATE,		/* what the next allocation will meet */
 	COUNT_UNSURE,		/* allocations whose path was not known beforehand */

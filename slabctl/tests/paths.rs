@@ -104,6 +104,36 @@ fn a_count_alone_has_totals_and_no_shares() {
     assert_eq!((cell("allocs_fast"), cell("slabs_in")), ("", ""), "{row:?}");
 }
 
+/// Where the kernel lets no program run at its functions, one line says so, and the
+/// paths are inferred as without.
+#[test]
+fn slow_paths_at_functions_are_measured_or_the_refusal_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("stat.json");
+    let path = file.to_str().unwrap();
+    let args = ["--json", "-w", path, "--", "bash", "-c", OPENS];
+    let run = run(&[&["stat", "--paths=fentry"], &args[..]].concat());
+    if is_refused(&run, "--paths") {
+        return;
+    }
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let stat: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let caches = stat["caches"].as_array().unwrap();
+    let counted = caches.iter().find(|cache| cache["name"] == "filp").unwrap();
+    let steps = |name: &str| counted["counters"][name]["delta"].as_u64();
+    let approx = counted["approx"].to_string();
+    let refusals = run.stderr.matches("lets no program run at its functions");
+    if refusals.count() == 1 {
+        assert!(run.stderr.contains("are inferred"), "{}", run.stderr);
+        assert!(steps("alloc_fastpath").is_some(), "{counted}");
+        assert!(approx.contains("alloc_slowpath"), "{counted}");
+    } else {
+        assert!(run.stderr.contains("at the entry of"), "{}", run.stderr);
+        assert!(steps("allocs").unwrap() >= 3000, "{counted}");
+        assert!(!approx.contains("alloc_slowpath"), "{counted}");
+    }
+}
+
 #[test]
 fn report_shows_the_activity_of_an_interval() {
     let run = run(&[

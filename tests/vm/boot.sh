@@ -6,7 +6,8 @@
 # JOB is a directory; it is /job in the machine, and /job/run is run with sh.
 # What that leaves in /out comes back in OUT, with its stdout, stderr and
 # status, the kernel's log (dmesg) and all of the console. CPUS (4), NODES (2),
-# MEMORY (768, in MB) and TIMEOUT (600, in seconds) change the machine.
+# MEMORY (768, in MB), ACCELERATOR (qemu's -accel) and TIMEOUT (600, in seconds)
+# change the machine.
 #
 # Exit status: 0 when the job came to its end, whatever its status; 124 when it
 # did not in time; 125 when the machine died; 77 when a program is missing.
@@ -25,8 +26,8 @@ cpus=${CPUS:-4} nodes=${NODES:-2} memory=${MEMORY:-768}
 
 # /dev/kvm alone does not tell: under some hypervisors it is there and cannot
 # run a usual kernel.
-accelerator=tcg,thread=multi cpu=max,la57=off
-if [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo; then
+accelerator=${ACCELERATOR:-tcg,thread=multi} cpu=max,la57=off
+if [ -z "${ACCELERATOR:-}" ] && [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo; then
     accelerator=kvm cpu=host
 fi
 
@@ -34,6 +35,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/files/job" "$out"
 cp -R "$job/." "$tmp/files/job/"
+echo "$accelerator" >"$tmp/files/job/accelerator"
 "$here/initramfs.sh" "$tmp/initrd"
 (cd "$tmp/files" && find . | cpio -o -H newc --quiet) >"$tmp/job.cpio"
 # A second archive has to begin at a multiple of four.

@@ -10,6 +10,8 @@ pub(crate) enum Paths {
     Counts,
     /// Also which path each took, by what it meets.
     Inferred,
+    /// Slow paths, counted at the entry of the kernel's functions where it allows that.
+    Fentry,
 }
 
 impl From<Paths> for CountPaths {
@@ -17,6 +19,7 @@ impl From<Paths> for CountPaths {
         match how {
             Paths::Counts => Self::Counts,
             Paths::Inferred => Self::Inferred,
+            Paths::Fentry => Self::Fentry,
         }
     }
 }

@@ -149,8 +149,8 @@ impl LiveSites {
     /// What passed the programs. A free that did leaves its object in the list.
     fn missed(&mut self, warnings: &mut Warnings) -> Result<(), Refusal> {
         let attached = &["kmem_cache_alloc", "kmalloc"][..if self.kmalloc { 2 } else { 1 }];
-        let allocs = interrupted(&mut self.ebpf, attached)?;
-        let frees = interrupted(&mut self.ebpf, &["kfree", "kmem_cache_free"])?;
+        let allocs = interrupted(&self.ebpf, attached)?;
+        let frees = interrupted(&self.ebpf, &["kfree", "kmem_cache_free"])?;
         if allocs != Some(0) || frees != Some(0) {
             let text = format!(
                 "live sites: {} allocations and {} frees of all caches were missed in interrupts",

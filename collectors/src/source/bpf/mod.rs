@@ -48,4 +48,7 @@ pub enum CountPaths {
     Counts,
     /// Also which path each took, by what the allocator is about to look at.
     Inferred,
+    /// Slow paths counted at the entry of the kernel's functions. Where the kernel
+    /// does not allow that, they are inferred, and a note says why.
+    Fentry,
 }

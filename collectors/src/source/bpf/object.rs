@@ -141,7 +141,11 @@ pub(super) fn refused(what: &str, error: &dyn std::error::Error) -> Refusal {
         let numbers = ["processed ", "verification time", "stack depth"];
         !line.is_empty() && !numbers.iter().any(|start| line.starts_with(start))
     });
-    let mut parts: Vec<&str> = lines.next().into_iter().collect();
+    // Programs that were not looked at have no log.
+    let first = lines
+        .next()
+        .map(|line| line.trim_end_matches(" Verifier output:"));
+    let mut parts: Vec<&str> = first.into_iter().collect();
     parts.extend(lines.next_back());
     if !parts.iter().any(|part| part.contains(&*cause)) {
         parts.push(cause.lines().next().unwrap_or_default());

@@ -28,12 +28,14 @@ use crate::model::{CountedBy, Snapshot, Warning, WarningCode, Warnings};
 use crate::source::{Demand, Source};
 
 mod counters;
+mod functions;
 mod missed;
 mod table;
 
 pub(super) use missed::{events, interrupted};
 
 use counters::{Told, UNSURE, WORDS, counters, slabs};
+use functions::Functions;
 use missed::Missed;
 use table::Table;
 
@@ -51,6 +53,9 @@ pub struct Paths {
     how: CountPaths,
     ebpf: Ebpf,
     links: Vec<RawTracePointLink>,
+    functions: Functions,
+    /// Why there are none, though they were asked for.
+    refused: Option<Refusal>,
     snapshots: Snapshots,
     table: Table,
     /// Caches of kmalloc are counted.
@@ -72,19 +77,32 @@ impl std::fmt::Debug for Paths {
 
 impl Paths {
     /// Begins to count, or says why that cannot be.
-    pub fn open(how: CountPaths) -> Result<Self, Refusal> {
+    pub fn open(mut how: CountPaths) -> Result<Self, Refusal> {
         let mut snapshots = Snapshots::open()?;
         let seen = look(&mut snapshots)?;
         let machine = snapshots.machine();
         let slots = Slots::for_caches(seen.len());
         let key = PageKey::learn(&seen, machine.page_size);
         let mut ebpf = load(machine, how, &slots, key)?;
+        let (mut functions, mut refused) = (Functions::default(), None);
+        if how == CountPaths::Fentry {
+            match Functions::attach(machine, &mut ebpf) {
+                Ok(attached) => functions = attached,
+                Err(refusal) => {
+                    how = CountPaths::Inferred;
+                    refused = Some(refusal);
+                    ebpf = load(machine, how, &slots, key)?;
+                }
+            }
+        }
         observe(machine, &mut ebpf)?;
         let inferred = how == CountPaths::Inferred;
         let mut paths = Self {
             how,
             ebpf,
             links: Vec::new(),
+            functions,
+            refused,
             snapshots,
             table: Table::new(slots),
             kmalloc: key.is_some(),
@@ -150,9 +168,9 @@ impl Paths {
             }
             let grown = slabs_now.get(address).copied().flatten();
             unsure = unsure.saturating_add(sum[UNSURE]);
-            cache.counters = counters(&sum, known, grown, told).map(Box::new);
+            cache.counters = counters(&sum, known, grown, told, &self.functions).map(Box::new);
             cache.counted_by = match self.how {
-                CountPaths::Counts => CountedBy::Programs,
+                CountPaths::Counts | CountPaths::Fentry => CountedBy::Programs,
                 CountPaths::Inferred => CountedBy::Inference,
             };
         }
@@ -164,20 +182,31 @@ impl Paths {
                 .push(Warning::new(WarningCode::Note, text));
             return Ok(());
         }
-        self.missed(unsure)?
-            .say(self.how, self.since.elapsed(), &mut snapshot.warnings);
+        let refused = self.refused.as_ref();
+        self.missed(unsure)?.say(
+            self.how,
+            self.since.elapsed(),
+            refused,
+            &mut snapshot.warnings,
+        );
         Ok(())
     }
 
     /// Events that passed uncounted, since the programs were attached.
-    fn missed(&mut self, unsure: u64) -> Result<Missed, Refusal> {
+    fn missed(&self, unsure: u64) -> Result<Missed, Refusal> {
+        let events: Vec<&str> = EVENTS.into_iter().chain(self.functions.events()).collect();
+        let functions = match self.how {
+            CountPaths::Fentry => self.functions.missing(),
+            CountPaths::Counts | CountPaths::Inferred => Vec::new(),
+        };
         let mut missed = Missed {
-            interrupted: interrupted(&mut self.ebpf, &EVENTS)?,
+            interrupted: interrupted(&self.ebpf, &events)?,
             elsewhere: 0,
             unsure,
             unplaced: self.table.unplaced,
             kmalloc: !self.kmalloc,
             slabs: self.how == CountPaths::Inferred && !self.gone,
+            functions,
         };
         let failed = |error| refused("the counts", &error);
         let map = self.ebpf.map("here").ok_or_else(no_map)?;

@@ -59,31 +59,36 @@ pub(super) fn table(context: &Context, snapshot: &Snapshot, chosen: &Chosen<'_>)
 struct Paths {
     all: Option<u64>,
     fast: Option<u64>,
+    slow: Option<u64>,
 }
 
 impl Paths {
-    fn new(all: Option<u64>, counters: &Counters, fast: [CounterId; 2]) -> Self {
+    fn new(all: Option<u64>, counters: &Counters, fast: [CounterId; 2], slow: CounterId) -> Self {
         let [main, sheaf] = fast.map(|id| counters.total(id));
         Self {
             all,
             fast: main.map(|n| n.saturating_add(sheaf.unwrap_or(0))),
+            slow: counters.total(slow),
         }
     }
 
     fn alloc(counters: &Counters) -> Self {
         let fast = [CounterId::AllocFastpath, CounterId::AllocCpuSheaf];
-        Self::new(counters.allocs(), counters, fast)
+        Self::new(counters.allocs(), counters, fast, CounterId::AllocSlowpath)
     }
 
     fn free(counters: &Counters) -> Self {
         let fast = [CounterId::FreeFastpath, CounterId::FreeCpuSheaf];
-        Self::new(counters.frees(), counters, fast)
+        Self::new(counters.frees(), counters, fast, CounterId::FreeSlowpath)
     }
 
-    /// Marked where it is inferred which path was taken.
+    /// Marked where it is inferred which path was taken, or only the slow ones were
+    /// counted.
     fn fast_share(&self, approx: bool) -> Option<Approx<f64>> {
         let all = self.all.filter(|all| *all > 0)?;
-        let value = self.fast? as f64 / all as f64;
+        let rest = || Some(all.saturating_sub(self.slow?));
+        let value = self.fast.or_else(rest)? as f64 / all as f64;
+        let approx = approx || self.fast.is_none();
         Some(Approx { value, approx })
     }
 }

@@ -19,13 +19,39 @@ fn steps(row: &DiffRow, name: &str) -> Option<u64> {
     counter.delta.map(|d| d.value)
 }
 
-/// Steps in all, and on the fast path where it is known. Sheaves of 6.18 and
-/// 6.19 are counted apart, and fast.
-fn paths(row: &DiffRow, [all, fast, sheaf, slow]: [&str; 4]) -> Option<(u64, Option<u64>)> {
-    let sheaf = steps(row, sheaf).unwrap_or(0);
-    let fast = steps(row, fast).map(|fast| fast.saturating_add(sheaf));
-    let sum = || Some(fast?.saturating_add(steps(row, slow)?));
-    Some((steps(row, all).or_else(sum)?, fast))
+/// Steps of one side.
+#[derive(Clone, Copy)]
+struct Side {
+    all: Option<u64>,
+    /// Sheaves of 6.18 and 6.19 are counted apart, and fast.
+    fast: Option<u64>,
+    slow: Option<u64>,
+}
+
+impl Side {
+    fn of(row: &DiffRow, [all, fast, sheaf, slow]: [&str; 4]) -> Self {
+        let sheaf = steps(row, sheaf).unwrap_or(0);
+        let fast = steps(row, fast).map(|fast| fast.saturating_add(sheaf));
+        let slow = steps(row, slow);
+        let sum = || Some(fast?.saturating_add(slow?));
+        Self {
+            all: steps(row, all).or_else(sum),
+            fast,
+            slow,
+        }
+    }
+
+    /// The share of the fast path. An estimate where it is inferred which was taken,
+    /// or where it is the rest of what was not slow: that may be of events in bulk.
+    fn fast_share(self, inferred: bool) -> Option<Approx<f64>> {
+        let all = self.all.filter(|all| *all > 0)?;
+        let rest = || Some(all.saturating_sub(self.slow?));
+        let fast = self.fast.or_else(rest)?;
+        Some(Approx {
+            value: fast as f64 / all as f64,
+            approx: inferred || self.fast.is_none(),
+        })
+    }
 }
 
 /// Whether counters of the row are marked as estimates.
@@ -83,7 +109,9 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
         ];
         if counted {
             for names in PATHS {
-                cells.extend(path_cells(paths(row, names), inferred(row)));
+                let side = Side::of(row, names);
+                cells.push(number(side.all));
+                cells.push(cells::maybe_percent(side.fast_share(inferred(row))));
             }
             if slabs {
                 let approx = inferred(row);
@@ -96,20 +124,6 @@ pub(super) fn people(seen: &Seen, scale: Scale) -> Table {
         table.row(cells);
     }
     table
-}
-
-fn path_cells(paths: Option<(u64, Option<u64>)>, inferred: bool) -> [Cell; 2] {
-    let Some((all, fast)) = paths else {
-        return [Cell::missing(), Cell::missing()];
-    };
-    let share = match fast {
-        Some(fast) if all > 0 => cells::percent(Approx {
-            value: fast as f64 / all as f64,
-            approx: inferred,
-        }),
-        _ => Cell::missing(),
-    };
-    [Cell::text(all.to_string()), share]
 }
 
 /// Every figure, under the same header whatever is known.
@@ -126,6 +140,8 @@ pub(super) fn exact(seen: &Seen) -> Table {
         "frees_fast",
         "slabs_in",
         "slabs_out",
+        "allocs_slow",
+        "frees_slow",
     ];
     let rows = seen.diff.rows.iter().zip(&seen.peaks);
     table.widen(
@@ -133,11 +149,11 @@ pub(super) fn exact(seen: &Seen) -> Table {
         rows.map(|(row, peak)| {
             let mut figures = vec![peak.objects, peak.slabs, peak.partial, peak.memory];
             for names in PATHS {
-                let found = paths(row, names);
-                figures.push(found.map(|(all, _)| all));
-                figures.push(found.and_then(|(_, fast)| fast));
+                let side = Side::of(row, names);
+                figures.extend([side.all, side.fast]);
             }
             figures.extend(SLABS.map(|name| steps(row, name)));
+            figures.extend(PATHS.map(|names| Side::of(row, names).slow));
             let cells = figures.into_iter();
             cells.map(number).collect()
         }),

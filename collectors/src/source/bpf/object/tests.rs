@@ -28,6 +28,15 @@ fn a_refusal_is_one_line_that_ends_with_the_kernels_reason() {
     );
 }
 
+#[test]
+fn a_log_that_is_empty_is_not_announced() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("the call failed: permission denied. Verifier output: ")]
+    struct Outer;
+    let said = refused("loading", &Outer).to_string();
+    assert_eq!(said, "loading: the call failed: permission denied.");
+}
+
 /// The bytes are what the loader of the kernel's own format wants.
 #[test]
 fn the_object_is_there_and_aligned() {

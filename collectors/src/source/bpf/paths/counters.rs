@@ -3,6 +3,7 @@
 //! Source of truth: collectors/bpf/slots.h; a test compares the numbers. What a
 //! kernel does not let the programs tell is no counter, never 0.
 
+use super::functions::Functions;
 use crate::model::{Cache, Counter, CounterId, Counters, Era, Quantity};
 
 /// Words of a cache's counts; see `enum count_word` of slots.h.
@@ -59,6 +60,7 @@ pub(super) fn counters(
     known: &Known,
     slabs: Option<u64>,
     told: Told,
+    functions: &Functions,
 ) -> Option<Counters> {
     if !told.pages && words[..SLOW].iter().all(|word| *word == 0) {
         return None;
@@ -69,6 +71,10 @@ pub(super) fn counters(
     if !told.paths {
         list.count(CounterId::Allocs, allocs);
         list.count(CounterId::Frees, frees);
+        for (id, total) in functions.counters(words, told.era) {
+            list.count(id, total);
+        }
+        list.0.sort_by_key(|counter| counter.id);
         return Some(Counters(list.0));
     }
     let sides = |from: usize, all: u64| {

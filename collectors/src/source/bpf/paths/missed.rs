@@ -5,11 +5,11 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::time::Duration;
 
 use aya::Ebpf;
-use aya::programs::RawTracePoint;
+use aya::programs::Program;
 
 use super::program;
 use crate::model::{Warning, WarningCode, Warnings};
-use crate::source::bpf::object::{named, refused};
+use crate::source::bpf::object::refused;
 use crate::source::bpf::{CountPaths, Refusal};
 
 /// What was not counted, or not told.
@@ -27,14 +27,25 @@ pub(super) struct Missed {
     pub(super) kmalloc: bool,
     /// Slabs that come and go, though paths are told.
     pub(super) slabs: bool,
+    /// Functions whose calls are counters, and which the kernel has not got.
+    pub(super) functions: Vec<&'static str>,
 }
 
 impl Missed {
     /// One line for each, with how long was counted.
-    pub(super) fn say(&self, how: CountPaths, elapsed: Duration, warnings: &mut Warnings) {
+    pub(super) fn say(
+        &self,
+        how: CountPaths,
+        elapsed: Duration,
+        refused: Option<&Refusal>,
+        warnings: &mut Warnings,
+    ) {
         let mut tell = |code, text| warnings.push(Warning::new(code, text));
         let counted = match how {
             CountPaths::Counts => "counted, their paths are not told".to_owned(),
+            CountPaths::Fentry => {
+                "counted, and slow paths at the entry of the kernel's functions".to_owned()
+            }
             CountPaths::Inferred => format!(
                 "counted, fast and slow are inferred ({} allocations were the first of a cache on a CPU and are taken for fast)",
                 self.unsure
@@ -50,7 +61,7 @@ impl Missed {
         tell(WarningCode::Note, text);
         if self.kmalloc {
             let paths = match how {
-                CountPaths::Counts => "",
+                CountPaths::Counts | CountPaths::Fentry => "",
                 CountPaths::Inferred => ", nor the paths of frees without sheaves",
             };
             let text = format!(
@@ -61,6 +72,19 @@ impl Missed {
         if self.slabs {
             let text = "paths: slabs that come and go are not told on this kernel, whose slabs do not name their cache at their end";
             tell(WarningCode::Note, text.to_owned());
+        }
+        if let Some(refusal) = refused {
+            let text = format!(
+                "paths: the kernel lets no program run at its functions ({refusal}), so slow paths are inferred"
+            );
+            tell(WarningCode::Note, text);
+        }
+        if !self.functions.is_empty() {
+            let text = format!(
+                "paths: what is counted at {} is not known, which this kernel has not got",
+                self.functions.join(", ")
+            );
+            tell(WarningCode::Note, text);
         }
         if self.unplaced > 0 {
             let text = format!(
@@ -75,13 +99,16 @@ impl Missed {
 /// Events that passed since they interrupted the same program on their processor; `None` where
 /// the kernel does not tell.
 pub(in crate::source::bpf) fn interrupted(
-    ebpf: &mut Ebpf,
+    ebpf: &Ebpf,
     events: &[&str],
 ) -> Result<Option<u64>, Refusal> {
     let mut sum = Some(0u64);
     for event in events {
-        let program = named::<RawTracePoint>(ebpf, &program(event))?;
-        let fd = program.fd().map_err(|error| refused(event, &error))?;
+        let program = ebpf.program(&program(event));
+        let fd = program.map(Program::fd).transpose();
+        let Some(fd) = fd.map_err(|error| refused(event, &error))? else {
+            continue;
+        };
         let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_fd().as_raw_fd()));
         let misses = text.ok().and_then(|text| recursion(&text));
         sum = sum.zip(misses).map(|(sum, n)| sum.saturating_add(n));

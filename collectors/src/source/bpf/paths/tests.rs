@@ -1,12 +1,13 @@
 //! Words of the programs as counters, and the numbers that both sides share.
 
 use super::counters::{GONE, Known, SLOW};
+use super::functions::Functions;
 use super::missed::recursion;
 use super::*;
 use crate::model::{CounterId, Counters, Era};
 
 fn count(words: &[u64; WORDS], known: &Known, slabs: Option<u64>, told: Told) -> Counters {
-    counters(words, known, slabs, told).unwrap()
+    counters(words, known, slabs, told, &Functions::default()).unwrap()
 }
 
 fn known(sheaves: Option<bool>) -> Known {
@@ -106,7 +107,16 @@ fn a_cache_of_which_nothing_could_be_seen_has_no_counters() {
             pages: false,
             ..told(Era::CpuSlabs)
         };
-        assert_eq!(counters(&[0; WORDS], &known(None), None, blind), None);
+        assert_eq!(
+            counters(
+                &[0; WORDS],
+                &known(None),
+                None,
+                blind,
+                &Functions::default()
+            ),
+            None
+        );
         let list = count(&words(), &known(None), None, blind);
         assert_eq!((list.allocs(), list.frees()), (Some(100), Some(60)));
         let seeing = Told {
@@ -122,7 +132,7 @@ fn a_cache_of_which_nothing_could_be_seen_has_no_counters() {
 fn each_thing_that_was_missed_is_told() {
     let said = |missed: &Missed, how| {
         let mut warnings = Warnings::default();
-        missed.say(how, std::time::Duration::from_secs(3), &mut warnings);
+        missed.say(how, std::time::Duration::from_secs(3), None, &mut warnings);
         let lines: Vec<String> = warnings.iter().map(|w| w.message.clone()).collect();
         lines
     };
@@ -143,6 +153,31 @@ fn each_thing_that_was_missed_is_told() {
     ] {
         assert!(lines[0].contains(part), "{part}: {lines:?}");
     }
+    let refused = Refusal::Refused {
+        what: "the entry of f".to_owned(),
+        why: "not permitted".to_owned(),
+    };
+    let mut warnings = Warnings::default();
+    missed.say(
+        CountPaths::Inferred,
+        std::time::Duration::ZERO,
+        Some(&refused),
+        &mut warnings,
+    );
+    let lines: Vec<String> = warnings.iter().map(|w| w.message.clone()).collect();
+    let of_refusal = lines
+        .iter()
+        .filter(|line| line.contains("the entry of f: not permitted"));
+    assert_eq!(of_refusal.count(), 1, "{lines:?}");
+    let lacks = Missed {
+        functions: vec!["f", "g"],
+        ..Missed::default()
+    };
+    assert!(
+        said(&lacks, CountPaths::Fentry)
+            .iter()
+            .any(|line| line.contains("f, g"))
+    );
     let lines = said(&missed, CountPaths::Counts);
     assert!(
         !lines[0].contains("inferred") && !lines[0].contains("43"),
