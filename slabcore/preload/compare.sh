@@ -46,7 +46,7 @@ missing() {
 # Each workload: prepare_NAME once, run_NAME LIBRARY prints "seconds processor KiB".
 measure() { "${first[@]}" "$work/measure" "$@" 2>>"$work/log"; }
 
-loads=(larson scratch thrash xmalloc mstress simple thread random large grow tree)
+loads=(larson scratch thrash xmalloc mstress simple thread random large grow buffer tree)
 for load in "${loads[@]}"; do
   eval "prepare_$load() { :; }; run_$load() { measure \"\$1\" \"$work/loads\" $load; }"
 done

@@ -165,7 +165,11 @@ unsafe impl GlobalAlloc for SlabAlloc {
             class_of_layout(new_size, layout.align()),
         ) {
             (Some(a), Some(b)) => a == b,
-            (None, None) => new_size <= usable && new_size >= usable / 2,
+            (None, None) => {
+                let fits = new_size <= usable && new_size >= usable / 2;
+                // SAFETY: by the trait's contract the object is a large one, see `dealloc`.
+                fits || unsafe { heap.engine.large_resize(old, new_size) }
+            }
             _ => false,
         };
         if same_home {
@@ -174,7 +178,12 @@ unsafe impl GlobalAlloc for SlabAlloc {
             }
             return object;
         }
-        let (to, _) = self.get(new);
+        let growing = new_size > layout.size() && layout.align() <= crate::sys::PAGE;
+        let to = match class_of_layout(new_size, layout.align()) {
+            None if growing => heap.engine.large_alloc_growing(new_size),
+            _ => None,
+        };
+        let to = to.map_or_else(|| self.get(new).0, |large| large.at.as_ptr());
         if !to.is_null() {
             // SAFETY: both objects hold the smaller of the two sizes, and are apart.
             unsafe {

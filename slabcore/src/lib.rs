@@ -52,6 +52,8 @@
 //!     meaning. Nothing that allocation depends on is in shared memory.
 //! 16. After its first segment a process makes no system call that allocation does not need as
 //!     well, unless it was asked to (a file for each child, a watcher): a filter may kill it.
+//! 17. The order of a run in use is changed by who has it, under the page lock: what lies behind
+//!     the run joins it or becomes free, and its first page stays.
 
 #![cfg_attr(loom, allow(missing_docs, dead_code))]
 

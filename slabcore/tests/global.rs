@@ -58,3 +58,21 @@ fn threads_come_and_go_and_free_what_others_made() {
     assert_eq!(consumer.join().unwrap(), 50 * (199 * 200 / 2));
     assert_eq!(GLOBAL.engine().unwrap().validate().findings, []);
 }
+
+#[test]
+fn what_grows_keeps_its_contents_and_moves_seldom() {
+    let (mut bytes, mut moves) = (Vec::<u8>::new(), 0);
+    while bytes.len() < 30 << 20 {
+        let (before, more) = (bytes.as_ptr(), bytes.len() / 8 + 1000);
+        bytes.reserve_exact(more);
+        moves += u32::from(bytes.as_ptr() != before);
+        let next = (0..more).map(|i| ((bytes.len() + i) % 251) as u8);
+        bytes.extend(next.collect::<Vec<_>>());
+    }
+    assert!(moves < 20, "{moves}");
+    bytes.truncate(1 << 20);
+    let before = bytes.as_ptr();
+    bytes.shrink_to_fit();
+    assert_eq!((bytes.as_ptr(), bytes.capacity()), (before, 1 << 20));
+    assert!((0..bytes.len()).all(|i| bytes[i] == (i % 251) as u8));
+}

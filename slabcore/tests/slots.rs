@@ -61,6 +61,32 @@ fn each_slot_has_its_own_slab_and_counters() {
 }
 
 #[test]
+fn what_a_slot_was_given_and_frees_first_is_not_what_it_gets() {
+    let engine = engine();
+    let layout = Layout::from_size_align(8, 8).unwrap();
+    let builder = CacheBuilder::new(&engine, "neighbours", layout);
+    let cache = builder.policy(Policy::Hybrid).build().unwrap();
+    let slots = Slots::take(2).unwrap();
+    // Two objects side by side: on one line, and each slot works on one of them.
+    let given = [cache.alloc().unwrap(), cache.alloc().unwrap()];
+    let line = |object: NonNull<u8>| object.as_ptr() as usize / 64;
+    let got = [0, 1].map(|n| {
+        slots.act(n, || {
+            free(&cache, given[n]);
+            cache.alloc().unwrap()
+        })
+    });
+    assert_ne!(line(got[0]), line(got[1]));
+    assert!(given.iter().all(|object| !got.contains(object)));
+    assert_eq!(engine.validate().findings, []);
+    for (n, object) in got.into_iter().enumerate() {
+        slots.act(n, || free(&cache, object));
+    }
+    drop(slots);
+    cache.destroy().unwrap();
+}
+
+#[test]
 fn slots_that_are_given_back_hold_nothing() {
     let engine = engine();
     let cache = cache(&engine, Policy::CpuPartial);

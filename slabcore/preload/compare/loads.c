@@ -12,6 +12,7 @@
  *   random    OLogN's alloc-test: one thread, random replacement of many objects of all sizes
  *   large     5 to 25 MiB, 20 live
  *   grow      strings and tables that grow by realloc
+ *   buffer    buffers that grow to many MiB by realloc, by half or in small steps, and are cut to what is kept
  *   slabs     slabs come and go: 30,000 objects of 1 KiB, and none, again and again; hardly anything is at hand
  *   tree      builds, walks and frees trees of small nodes, as cfrac and espresso do: few sizes, short lives
  */
@@ -280,6 +281,21 @@ static void grow(void) {
     }
 }
 
+static void buffer(void) {
+    enum { MIB = 1 << 20, PIECE = 4096 };
+    for (size_t round = 0; round < 24; round++) {
+        size_t room = 0, end = (size_t)(4 + round % 6 * 12) * MIB, step = round % 2 ? 16 * PIECE : 0;
+        char *bytes = NULL;
+        for (size_t n = 0; n < end; n += PIECE) {
+            if (n + PIECE > room)
+                bytes = realloc(bytes, room = step ? room + step : room * 3 / 2 + PIECE);
+            memset(bytes + n, 'x', PIECE);
+        }
+        bytes = realloc(bytes, end / 3);
+        free(bytes);
+    }
+}
+
 struct node { struct node *left, *right; char *name; uint64_t key; };
 static struct node *build(int depth, uint64_t *seed) {
     struct node *it = get(sizeof *it);
@@ -332,7 +348,7 @@ int main(int argc, char **argv) {
     static const struct { const char *name; void (*run)(void); } all[] = {
         {"larson", larson}, {"scratch", scratch}, {"thrash", thrash}, {"xmalloc", xmalloc},
         {"mstress", mstress}, {"simple", simple}, {"thread", thread}, {"random", random_sizes},
-        {"large", large}, {"grow", grow}, {"tree", tree},
+        {"large", large}, {"grow", grow}, {"tree", tree}, {"buffer", buffer},
         {"slabs", slabs},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

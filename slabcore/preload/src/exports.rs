@@ -164,7 +164,7 @@ pub unsafe extern "C" fn realloc(object: *mut c_void, size: usize) -> *mut c_voi
 /// # Safety
 /// As [`realloc`].
 #[inline(never)]
-unsafe fn realloc_slow(heap: &Heap, old: NonNull<u8>, size: usize) -> *mut c_void {
+unsafe extern "C" fn realloc_slow(heap: &Heap, old: NonNull<u8>, size: usize) -> *mut c_void {
     let object = old.as_ptr().cast();
     if size == 0 {
         // SAFETY: by the contract.
@@ -191,8 +191,12 @@ unsafe fn realloc_slow(heap: &Heap, old: NonNull<u8>, size: usize) -> *mut c_voi
 /// # Safety
 /// As [`realloc`]; both sizes are at least `bytes`.
 unsafe fn moved(heap: &Heap, old: NonNull<u8>, size: usize, bytes: usize) -> *mut c_void {
-    let room = if bytes < size { heap.grown(size) } else { size };
-    let new = malloc(room).cast::<u8>();
+    let new = if bytes < size {
+        heap.alloc_growing(size)
+            .map_or_else(|| fail(libc::ENOMEM).cast(), NonNull::as_ptr)
+    } else {
+        malloc(size).cast::<u8>()
+    };
     if !new.is_null() {
         // SAFETY: by the contract; the new object is apart from the old one.
         unsafe {

@@ -12,7 +12,8 @@ mod parts;
 pub mod sizes;
 
 use self::parts::Parts;
-use self::sizes::{KINDS, LARGEST, SIZES, SMALL, Small, kind_of, kind_of_aligned, look_up};
+use self::sizes::{KINDS, LARGEST, SIZES, SMALL, STAYS, Small, Stays};
+use self::sizes::{grown, kind_of, kind_of_aligned, look_up};
 use crate::cache::{Cache, in_register, pop_fast, push_fast};
 use crate::config::EngineConfig;
 use crate::engine::{Address, Engine};
@@ -34,7 +35,7 @@ static NOTHING: Heap = Heap {
     bytes: 0,
     kinds: null(),
     small: SMALL,
-    rooms: [0; KINDS],
+    stays: [Stays::NEVER; KINDS],
     parts: None,
 };
 
@@ -54,8 +55,8 @@ pub struct Heap {
     kinds: *const AtomicU8,
     /// Classes of small sizes: here, since a shared object has statics by way of a table.
     small: Small,
-    /// Bytes of the classes whose objects may change their size where they are.
-    rooms: [usize; KINDS],
+    /// The sizes to which objects of the classes may change where they are.
+    stays: [Stays; KINDS],
     parts: Option<Parts>,
 }
 
@@ -125,7 +126,11 @@ impl Heap {
             bytes: pages * PAGE,
             kinds: kinds.wrapping_sub(base / PAGE),
             small: SMALL,
-            rooms: if parts.debug { [0; KINDS] } else { SIZES },
+            stays: if parts.debug {
+                [Stays::NEVER; KINDS]
+            } else {
+                STAYS
+            },
             parts: Some(parts),
         };
         // SAFETY: fresh metadata of the right size and alignment, which stays while the engine does,
@@ -308,8 +313,10 @@ impl Heap {
     /// [`Heap::resize`].
     #[inline(always)]
     pub fn fits(&self, object: NonNull<u8>, size: usize) -> bool {
-        let room = self.rooms[self.kind_at(object.as_ptr() as usize) % KINDS];
-        size <= room && size > room / 2
+        let kind = self.kind_at(object.as_ptr() as usize);
+        debug_assert!(kind < KINDS);
+        // SAFETY: kinds are set to classes only.
+        unsafe { self.stays.get_unchecked(kind) }.has(size)
     }
 
     /// Gives an object another size where it is, if that wastes little.
@@ -320,16 +327,22 @@ impl Heap {
         let Some(parts) = &self.parts else {
             return Resized::Foreign;
         };
+        // Before all else: what is large may grow in many small steps.
+        let whole = parts.engine.large_whole(object).unwrap_or(0);
+        if size > LARGEST && size <= whole && size >= whole / 2 {
+            return Resized::InPlace;
+        }
         let (room, kept) = match self.home(parts, object) {
             Home::Class(kind, cache) if cache.core.hooks.is_none() => {
                 let room = SIZES[kind];
-                (
-                    room,
-                    size <= room && (size > room / 2 || kind_of(size) == kind),
-                )
+                (room, STAYS[kind].has(size) || kind_of(size) == kind)
             }
             Home::Large(room) if parts.starts_here(object) => {
-                (room, size <= room && size >= room / 2 && size > LARGEST)
+                let fits = size <= room && size >= room / 2;
+                // SAFETY: the caller's object.
+                let kept =
+                    size > LARGEST && (fits || unsafe { parts.engine.large_resize(object, size) });
+                (room, kept)
             }
             // Always moved: who uses the old one is found.
             Home::Class(_, cache) => {
@@ -349,14 +362,18 @@ impl Heap {
         }
     }
 
-    /// The size to ask for when an object moves because it grows: what grows once grows again, and
-    /// from a page on room that is not used takes no memory. Small objects are not worth it.
-    pub fn grown(&self, size: usize) -> usize {
-        let sizes_matter = self.parts.as_ref().is_none_or(|parts| parts.debug);
-        if sizes_matter || !(1024..=LARGEST).contains(&size) {
-            return size;
+    /// As [`Heap::alloc`], for an object that moves because it grows: it gets room to grow
+    /// further where it is.
+    pub fn alloc_growing(&self, size: usize) -> Option<NonNull<u8>> {
+        let parts = self.parts.as_ref()?;
+        if size > LARGEST
+            && let Some(large) = parts.engine.large_alloc_growing(size)
+        {
+            return Some(large.at);
         }
-        size.next_power_of_two()
+        let size = if parts.debug { size } else { grown(size) };
+        self.alloc_fast(size)
+            .or_else(|| self.alloc(size).map(|got| got.at))
     }
 
     /// Gives back to the system what is not used; true if that was something.

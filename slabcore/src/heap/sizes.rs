@@ -121,6 +121,67 @@ fn computed(size: usize) -> usize {
     kind + usize::from(size > PAGE_AND_MORE)
 }
 
+/// What grows is given more from here on; smaller objects move at little cost.
+const GROWS_FROM: usize = 128;
+/// From here on at once the largest class: what is copied matters, and of what is not used most
+/// takes no memory.
+const GROWS_FAR_FROM: usize = 8193;
+
+/// The size to ask for when an object moves because it grows: what grows once grows again.
+pub fn grown(size: usize) -> usize {
+    match size {
+        GROWS_FROM..GROWS_FAR_FROM => size.next_power_of_two(),
+        GROWS_FAR_FROM..=LARGEST => LARGEST,
+        _ => size,
+    }
+}
+
+/// The sizes to which an object of a class may change without moving: the least, and how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stays {
+    least: u32,
+    number: u32,
+}
+
+impl Stays {
+    /// None.
+    pub const NEVER: Self = Self {
+        least: 0,
+        number: 0,
+    };
+
+    /// Those of a class, which is not 0: above a half of it, and what it is given for by [`grown`].
+    pub const fn of(kind: usize) -> Self {
+        let most = SIZES[kind];
+        let least = if most == LARGEST {
+            GROWS_FAR_FROM
+        } else {
+            most / 2 + 1
+        };
+        Self {
+            least: least as u32,
+            number: (most + 1 - least) as u32,
+        }
+    }
+
+    /// Whether a size is one of them.
+    #[inline(always)]
+    pub const fn has(self, size: usize) -> bool {
+        size.wrapping_sub(self.least as usize) < self.number as usize
+    }
+}
+
+/// Those of all classes.
+pub const STAYS: [Stays; KINDS] = {
+    let mut all = [Stays::NEVER; KINDS];
+    let mut kind = 1;
+    while kind < KINDS {
+        all[kind] = Stays::of(kind);
+        kind += 1;
+    }
+    all
+};
+
 /// The class whose objects have an alignment, too; 0 if there is none.
 pub fn kind_of_aligned(size: usize, align: usize) -> usize {
     if align > crate::sys::PAGE {
@@ -168,6 +229,26 @@ mod tests {
             }
         }
         assert_eq!(kind_of_aligned(8, 8192), 0);
+    }
+
+    #[test]
+    fn what_was_given_room_to_grow_stays_until_that_is_used() {
+        for size in 0..=LARGEST + 1 {
+            let room = grown(size);
+            assert!(room >= size);
+            let kind = kind_of(room);
+            if kind_of(size) != kind {
+                assert!(STAYS[kind].has(size), "{size}");
+            }
+            assert!(room <= size * 2 || room <= size * 4 && room == LARGEST);
+        }
+        for kind in 1..KINDS {
+            let most = SIZES[kind];
+            assert!(STAYS[kind].has(most) && !STAYS[kind].has(most + 1));
+            assert!(!STAYS[kind].has(most / 4) && !STAYS[kind].has(0));
+            assert!(most == LARGEST || !STAYS[kind].has(most / 2));
+        }
+        assert!(!STAYS[0].has(0) && !Stays::NEVER.has(0));
     }
 
     #[test]

@@ -117,13 +117,9 @@ fn sizes_change_in_place_within_a_class_and_are_moved_elsewhere() {
     let large = get(heap, 100_000);
     let room = heap.usable(large).unwrap();
     assert_eq!(resize(large, room), Resized::InPlace);
-    assert_eq!(resize(large, room + 1), Resized::Move(room));
     assert_eq!(resize(large, 1000), Resized::Move(1000));
     assert!(heap.fits(small, 112) && heap.fits(small, 60));
     assert!(!heap.fits(small, 113) && !heap.fits(small, 56) && !heap.fits(small, 0));
-    // What grows gets room for more.
-    let grown = [100, 1023, 1025, 5000, LARGEST, LARGEST + 1].map(|size| heap.grown(size));
-    assert_eq!(grown, [100, 1023, 2048, 8192, LARGEST, LARGEST + 1]);
     // SAFETY: inside of the object.
     let inside = unsafe { large.add(4096) };
     assert_eq!(resize(inside, 10), Resized::Bad);
@@ -132,10 +128,62 @@ fn sizes_change_in_place_within_a_class_and_are_moved_elsewhere() {
 }
 
 #[test]
+fn what_grows_gets_room_and_moves_seldom() {
+    let heap = heap(None, Policy::Hybrid);
+    let (mut object, mut size, mut moves) = (get(heap, 100), 100, 0);
+    let whole = 20 << 20;
+    while size < whole {
+        let more = size + 1 + size / 8;
+        // SAFETY: the object is of the heap and not freed.
+        match unsafe { heap.resize(object, more) } {
+            Resized::InPlace => {}
+            Resized::Move(bytes) => {
+                assert_eq!(bytes, heap.usable(object).unwrap());
+                let to = heap.alloc_growing(more).unwrap();
+                assert_eq!(free(heap, object), Freed::Done);
+                (object, moves) = (to, moves + 1);
+            }
+            other => panic!("{other:?}"),
+        }
+        size = more;
+        assert!(heap.usable(object).unwrap() >= size);
+    }
+    assert!(moves < 15, "{moves}");
+    // And what gets less gives its end back where it is.
+    let bytes = || heap.engine().unwrap().core.large_bytes.load(Relaxed);
+    // SAFETY: as above.
+    assert_eq!(unsafe { heap.resize(object, 1 << 20) }, Resized::InPlace);
+    assert_eq!((heap.usable(object), bytes()), (Some(1 << 20), 1 << 20));
+    assert_eq!((free(heap, object), bytes()), (Freed::Done, 0));
+}
+
+#[test]
+fn an_aligned_large_object_keeps_its_alignment_and_its_room_is_told() {
+    let heap = heap(None, Policy::Hybrid);
+    let object = heap.alloc_aligned(3 << 20, 8 << 20).unwrap().at;
+    for size in [1 << 20, 5 << 20, 300_000] {
+        // SAFETY: the object is of the heap and not freed.
+        if unsafe { heap.resize(object, size) } == Resized::InPlace {
+            let usable = heap.usable(object).unwrap();
+            assert!(usable >= size);
+            // SAFETY: so many bytes are there.
+            unsafe { object.as_ptr().write_bytes(1, usable) };
+        }
+    }
+    assert_eq!(free(heap, object), Freed::Done);
+}
+
+#[test]
 fn a_debug_heap_keeps_sizes_and_reports_wrong_pointers() {
     let heap = heap(Some("FZPU"), Policy::Hybrid);
     let object = get(heap, 100);
-    assert_eq!((heap.usable(object), heap.grown(5000)), (Some(100), 5000));
+    let grown = heap.alloc_growing(5000).unwrap();
+    assert_eq!(
+        (heap.usable(object), heap.usable(grown)),
+        (Some(100), Some(5000)),
+        "as asked for"
+    );
+    assert_eq!(free(heap, grown), Freed::Done);
     assert!(!heap.fits(object, 100));
     // SAFETY: the object is of the heap and not freed.
     assert_eq!(unsafe { heap.resize(object, 60) }, Resized::Move(60));

@@ -12,6 +12,7 @@
 
 mod decommit;
 mod range;
+mod resize;
 mod runs;
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,10 @@ pub(super) const ORDERS: usize = 24;
 /// Order of a huge page.
 pub(super) const HUGE_ORDER: u32 = (HUGE / PAGE).trailing_zeros();
 
+/// Order of the largest run that is taken so that what is in it may grow: 64 MiB. More would count
+/// where the system limits what is promised.
+const WIDEST: u32 = 14;
+
 /// States of a run, in the low byte of `Desc::run`.
 pub mod state {
     /// Part of another run, or never handed out.
@@ -36,7 +40,8 @@ pub struct Run {
     /// Its pages read as zeroes.
     pub clean: bool,
 }
-fn pack(state: u32, order: u32, flags: u32) -> u32 {
+
+pub(super) fn pack(state: u32, order: u32, flags: u32) -> u32 {
     state | order << 8 | flags
 }
 
@@ -48,13 +53,29 @@ pub fn unpack(run: u32) -> (u32, u32) {
 impl Pages {
     /// A run of 2^order pages in the given state; `publish` runs under the page lock.
     pub fn alloc(&self, order: u32, as_state: u32, publish: impl FnOnce(Run)) -> Option<Run> {
+        self.alloc_with_room(order, 0, as_state, publish)
+    }
+
+    /// As [`Pages::alloc`], at the beginning of a free run of 2^(order + room) pages, if there is one.
+    pub fn alloc_with_room(
+        &self,
+        order: u32,
+        room: u32,
+        as_state: u32,
+        publish: impl FnOnce(Run),
+    ) -> Option<Run> {
         let held = self.lock.lock();
         let count = 1u64.checked_shl(order)?;
         let used = self.used.load(Relaxed) + count;
         let run = if used > self.limit.load(Relaxed) || order as usize >= ORDERS {
             None
         } else {
-            self.take(&held, order)
+            let wide = (order + room).min(WIDEST).max(order);
+            (wide > order)
+                .then(|| self.take_wide(&held, order, wide))
+                .flatten()
+                .or_else(|| self.take(&held, order))
+                .map(|page| self.split(&held, page, order))
         };
         let Some(run) = run else {
             self.failed.store(self.failed() + 1, Relaxed);
@@ -101,39 +122,70 @@ impl Pages {
         &self.free[order as usize + dirty * ORDERS]
     }
 
-    /// Takes a run off the lists, splitting or growing as needed.
-    fn take(&self, held: &Guard<'_>, order: u32) -> Option<Run> {
-        let at_hand = |pages: &Self, flags| {
-            (order..ORDERS as u32)
-                .map(|order| pages.list(order, flags).load(Relaxed))
-                .find(|page| *page != NIL)
-        };
-        let page = at_hand(self, DIRTY)
-            .or_else(|| at_hand(self, 0))
+    /// A free run of at least an order, after growing if needed.
+    fn take(&self, held: &Guard<'_>, order: u32) -> Option<u32> {
+        let orders = || order..ORDERS as u32;
+        self.at_hand(orders(), DIRTY)
+            .or_else(|| self.at_hand(orders(), 0))
             .or_else(|| {
                 self.grow(held, order);
-                at_hand(self, 0)
-            })?;
+                self.at_hand(orders(), 0)
+            })
+    }
+
+    /// The largest free run that was used before, or a fresh one of order `wide`, without more ranges.
+    fn take_wide(&self, held: &Guard<'_>, order: u32, wide: u32) -> Option<u32> {
+        let orders = || wide..ORDERS as u32;
+        self.at_hand((order..ORDERS as u32).rev(), DIRTY)
+            .or_else(|| self.at_hand(orders(), 0))
+            .or_else(|| {
+                self.grow_ranges(held, wide);
+                self.at_hand(orders(), 0)
+            })
+    }
+
+    /// Takes a run off its list; what is more than asked for goes back.
+    fn split(&self, held: &Guard<'_>, page: u32, order: u32) -> Run {
         let run = self.desc(page).run.load(Relaxed);
         let (from, dirty) = (unpack(run).1, run & (DIRTY | AGED));
         self.unlink(held, page);
         for order in (order..from).rev() {
             self.link(held, page + (1 << order), order, dirty);
         }
-        Some(Run {
+        Run {
             page,
             clean: dirty == 0,
+        }
+    }
+
+    /// The first run on the lists of some orders.
+    fn at_hand(&self, mut orders: impl Iterator<Item = u32>, flags: u32) -> Option<u32> {
+        orders.find_map(|order| {
+            let page = self.list(order, flags).load(Relaxed);
+            (page != NIL).then_some(page)
         })
     }
 
     /// Adds fresh pages for a run of `order` to the lists.
     fn grow(&self, held: &Guard<'_>, order: u32) {
         let order = order.max(HUGE_ORDER);
+        if !self.grow_ranges(held, order)
+            && let Some(grown) = self.add_range(order).and_then(|range| range.grow(order))
+        {
+            self.put_grown(held, grown, order);
+        }
+    }
+
+    /// The same from the ranges that there are.
+    fn grow_ranges(&self, held: &Guard<'_>, order: u32) -> bool {
+        let order = order.max(HUGE_ORDER);
         let grown = self.ranges().find_map(|range| range.grow(order));
-        let grown = grown.or_else(|| self.add_range(order)?.grow(order));
-        let Some((mut gap, page)) = grown else {
-            return;
-        };
+        grown
+            .map(|grown| self.put_grown(held, grown, order))
+            .is_some()
+    }
+
+    fn put_grown(&self, held: &Guard<'_>, (mut gap, page): (u32, u32), order: u32) {
         // What alignment skipped is free too, in the largest aligned pieces.
         while gap < page {
             let order = gap.trailing_zeros().min((page - gap).ilog2());

@@ -60,7 +60,10 @@ pub(super) fn fill(cx: Cx<'_>) -> bool {
 pub(crate) fn free(cx: Cx<'_>, object: usize) {
     let row = cx.row;
     cx.inc(Stat::FreeSlowpath);
-    if !cx.ensure_sheaves() {
+    // What a thread frees before it has arrays was most likely given to it, and its line of the
+    // processor's cache is others' as well: not to be handed out here next.
+    let first = row.cap.load(Relaxed) == 0;
+    if !cx.ensure_sheaves() || first {
         cx.flush_places(&[AtomicUsize::new(object)]);
         return;
     }

@@ -162,6 +162,25 @@ static void resized(void) {
     p = realloc(NULL, 100);
     CHECK(p && usable(p, 100));
     free(p);
+    /* Two that grow side by side to many MiB, are cut, and grow again: neither gets into the other. */
+    size_t *two[2] = {NULL, NULL};
+    static const size_t ends[] = {3000000, 2000, 200000, 50000, 6000000};
+    for (size_t n = 0, words = 0; n < sizeof ends / sizeof *ends; n++)
+        do {
+            size_t next = words * 9 / 8 + 20 < ends[n] ? words * 9 / 8 + 20 : ends[n];
+            for (size_t i = 0; i < 2; i++) {
+                two[i] = hidden(realloc(two[i], next * sizeof(size_t)));
+                CHECK(two[i] && usable(two[i], next * sizeof(size_t)));
+                for (size_t at = words; at < next; at++)
+                    two[i][at] = at * 2 + i;
+                if (next == ends[n])
+                    for (size_t at = 0; at < next; at++)
+                        CHECK(two[i][at] == at * 2 + i);
+            }
+            words = next;
+        } while (words != ends[n]);
+    free(two[0]);
+    free(two[1]);
     /* Of an aligned object. */
     CHECK(posix_memalign((void **)&p, 4096, 5000) == 0);
     memset(p, 5, 5000);
