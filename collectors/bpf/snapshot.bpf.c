@@ -29,7 +29,10 @@ struct {
 
 struct cache_record {
 	u64 w[CACHE_WORDS];
-	u64 missing; /* bits of CACHE_KNOWN: a part of these could not be read */
+	/* Not written; here since the stack is small. */
+	u64 missing;		   /* bits of CACHE_KNOWN: a part of these could not be read */
+	u64 cpu_slab, cpu_sheaves; /* per-CPU pointers, 0 for none */
+	u64 number, offset, random, name; /* its place in the order of caches, and fields */
 };
 /* One is enough: a snapshot is read by one reader. */
 struct {
@@ -77,8 +80,6 @@ struct work {
 	struct seq_file *seq;
 	u64 cache, limit, parts;
 	u64 *left;		/* slabs and free objects that may yet be looked at */
-	u64 cpu_slab, cpu_sheaves; /* per-CPU pointers, 0 for none */
-	u64 number, offset, random, name;
 };
 
 static u64 setting(u32 which)
@@ -434,13 +435,15 @@ static long node_step(u64 number, struct work *work)
  * What is counted when a list moves is in the sums of the cache, which are
  * marked then; the processor's own words are not known. */
 struct chain {
-	u64 at, first, mask, offset, random, hardened, broken;
+	struct cache_record *of;
+	u64 at, first, mask, broken;
 	u64 *count; /* not on the stack, where the verifier would follow each step */
 };
 
 static long free_step(u64 step, struct chain *chain)
 {
-	u64 word = 0, place = chain->at + chain->offset;
+	u64 word = 0, place = chain->at + chain->of->offset;
+	struct kmem_cache *s = 0;
 
 	if (!chain->at)
 		return 1;
@@ -450,21 +453,18 @@ static long free_step(u64 step, struct chain *chain)
 		return 1;
 	}
 	++*chain->count;
-	if (chain->hardened)
-		word ^= chain->random ^ __builtin_bswap64(place);
+	if (HAS(s->random))
+		word ^= chain->of->random ^ __builtin_bswap64(place);
 	chain->at = word;
 	return 0;
 }
 
 static noinline int count_free(struct work *work, u64 freelist, u64 objects, u64 *count)
 {
-	struct kmem_cache *s = (void *)work->cache;
 	struct chain chain = {
 		.at = freelist,
 		.first = freelist,
-		.offset = work->offset,
-		.random = work->random,
-		.hardened = HAS(s->random),
+		.of = work->out,
 		.count = count,
 	};
 	u64 order = work->out->w[CACHE_ORDER_OBJECTS] >> 16;
@@ -503,7 +503,7 @@ static noinline int read_hand(u64 at, struct hand_view *view)
 /* What is known of a hand that is as it was, or where it is to be kept. */
 static always_inline struct hand_known *hand_of(struct work *work, u32 cpu)
 {
-	u64 key = work->number * possible_cpus + cpu;
+	u64 key = work->out->number * possible_cpus + cpu;
 	u32 index = key;
 
 	return key <= ~0u ? bpf_map_lookup_elem(&hands, &index) : 0;
@@ -512,7 +512,7 @@ static always_inline struct hand_known *hand_of(struct work *work, u32 cpu)
 static always_inline int is_known(struct hand_known *hand, struct work *work, u64 at, struct hand_view *view)
 {
 	return hand->at == at && hand->tid == view->tid && hand->freelist == view->freelist &&
-	       hand->slab == view->slab && hand->random == work->random && hand->name == work->name;
+	       hand->slab == view->slab && hand->random == work->out->random && hand->name == work->out->name;
 }
 
 static noinline int look_at_hand(struct work *work, u64 at, u64 *part)
@@ -547,8 +547,8 @@ static noinline int look_at_hand(struct work *work, u64 at, u64 *part)
 		hand->tid = view.tid;
 		hand->freelist = view.freelist;
 		hand->slab = view.slab;
-		hand->random = work->random;
-		hand->name = work->name;
+		hand->random = work->out->random;
+		hand->name = work->out->name;
 		hand->free = part[CPU_FREE];
 	}
 	/* Those that other processors freed are on the slab's own list. */
@@ -663,10 +663,10 @@ static long cpu_step(u64 number, struct work *work)
 		return 0;
 	}
 	/* A cache without sheaves has none that could hold anything. */
-	if (HAS(s->cpu_sheaves) && !work->cpu_sheaves)
+	if (HAS(s->cpu_sheaves) && !work->out->cpu_sheaves)
 		part[CPU_KNOWN] |= BIT(CPU_SHEAF_MAIN) | BIT(CPU_SHEAF_SPARE) | BIT(CPU_SHEAF_RCU);
-	if ((HAS(s->cpu_slab) && look_at_cpu_slab(work, work->cpu_slab + offset, part)) ||
-	    (HAS(s->cpu_sheaves) && work->cpu_sheaves && look_at_sheaves(work, work->cpu_sheaves + offset, part))) {
+	if ((HAS(s->cpu_slab) && look_at_cpu_slab(work, work->out->cpu_slab + offset, part)) ||
+	    (HAS(s->cpu_sheaves) && work->out->cpu_sheaves && look_at_sheaves(work, work->out->cpu_sheaves + offset, part))) {
 		work->out->missing |= CPU_FIGURES;
 		return 0;
 	}
@@ -734,16 +734,16 @@ static noinline int look_at_cache(u64 cache, struct seq_file *seq, u64 number)
 		.limit = setting(SETTING_WALK),
 		.parts = setting(SETTING_PARTS),
 		.left = left,
-		.number = number,
 	};
+	out->number = number;
 	bpf_loop(possible_nodes, node_step, &work, 0);
 	/* No kernel keeps its caches without the one or the other. */
-	if (HAS(s->cpu_slab) && (read_cpu_slab(s, &work.cpu_slab) || !work.cpu_slab ||
-				 READ(&work.offset, s->offset) || READ(&work.name, s->name)))
+	if (HAS(s->cpu_slab) && (read_cpu_slab(s, &out->cpu_slab) || !out->cpu_slab ||
+				 READ(&out->offset, s->offset) || READ(&out->name, s->name)))
 		out->missing |= CPU_FIGURES;
-	if (HAS(s->cpu_slab) && HAS(s->random) && read_random(s, &work.random))
+	if (HAS(s->cpu_slab) && HAS(s->random) && read_random(s, &out->random))
 		out->missing |= CPU_FIGURES;
-	if (HAS(s->cpu_sheaves) && read_cpu_sheaves(s, &work.cpu_sheaves))
+	if (HAS(s->cpu_sheaves) && read_cpu_sheaves(s, &out->cpu_sheaves))
 		out->missing |= CPU_FIGURES;
 	if (!(out->missing & CPU_FIGURES))
 		bpf_loop(possible_cpus, cpu_step, &work, 0);
