@@ -29,6 +29,10 @@ struct {
 
 struct cache_record {
 	u64 w[CACHE_WORDS];
+	/* Not written; here since the stack is small. */
+	u64 missing;		   /* bits of CACHE_KNOWN: a part of these could not be read */
+	u64 cpu_slab, cpu_sheaves; /* per-CPU pointers, 0 for none */
+	u64 number, offset, random, name; /* its place in the order of caches, and fields */
 };
 /* One is enough: a snapshot is read by one reader. */
 struct {
@@ -55,11 +59,27 @@ struct {
 	MAP_NUMBER(max_entries, 4096); /* larger for `list`, set at load */
 } stream SEC(".maps");
 
+/*
+ * The free list of a slab in a processor's hand is counted object by object,
+ * which is most of the time that a pass takes. Every operation of the processor
+ * gives the cache another `tid` there: as long as it is the same, so is the list.
+ */
+struct hand_known {
+	u64 at, tid, freelist, slab, random, name, free;
+};
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	MAP_NUMBER(max_entries, 1); /* of each cache one for each processor, set at load */
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct hand_known);
+} hands SEC(".maps");
+
 /* What the steps of one cache share. */
 struct work {
 	struct cache_record *out;
 	struct seq_file *seq;
 	u64 cache, limit, parts;
+	u64 *left;		/* slabs and free objects that may yet be looked at */
 };
 
 static u64 setting(u32 which)
@@ -68,18 +88,35 @@ static u64 setting(u32 which)
 	return value ? *value : 0;
 }
 
+/* The number by way of a word of a map: the verifier follows each step that leads
+ * to a number on the stack when that is compared, and forgets what went through here. */
+static always_inline u64 forget(u64 *word, u64 number)
+{
+	*(volatile u64 *)word = number;
+	return *(volatile u64 *)word;
+}
+
+static always_inline void spend(struct work *work, u64 looked_at)
+{
+	*work->left -= looked_at < *work->left ? looked_at : *work->left;
+}
+
+static noinline int count_one(u32 which)
+{
+	u64 *count = bpf_map_lookup_elem(&settings, &which);
+
+	if (count)
+		++*count;
+	return 0;
+}
+
 static always_inline void emit(struct seq_file *seq, void *words, u32 bytes)
 {
-	u32 lost = SETTING_LOST;
-
-	if (seq) {
-		/* Without room the kernel comes back to this cache with the next read. */
+	/* Without room the kernel comes back to this cache with the next read. */
+	if (seq)
 		bpf_seq_write(seq, words, bytes);
-	} else if (bpf_ringbuf_output(&stream, words, bytes, 0)) {
-		u64 *count = bpf_map_lookup_elem(&settings, &lost);
-		if (count)
-			++*count;
-	}
+	else if (bpf_ringbuf_output(&stream, words, bytes, 0))
+		count_one(SETTING_LOST);
 }
 
 #define HEAD(kind, words) ((kind) | (u64)(words) << 32)
@@ -113,6 +150,12 @@ _Static_assert(NODE_NUMBER == 2 && CPU_NUMBER == 2, "new_part");
 			(words)[KNOWN] |= BIT(n);                     \
 	} while (0)
 enum { KNOWN = CACHE_KNOWN };
+#define BARN_FIGURES (BIT(CACHE_BARN_FULL) | BIT(CACHE_BARN_EMPTY) | BIT(CACHE_BARN_OBJECTS))
+#define WALK_FIGURES (BIT(CACHE_WALKED) | BIT(CACHE_WALKED_OBJECTS) | BIT(CACHE_WALKED_INUSE))
+#define NODE_FIGURES (BIT(CACHE_PARTIAL) | BIT(CACHE_SLABS) | BIT(CACHE_TOTAL_OBJECTS) | WALK_FIGURES)
+#define CPU_FIGURES                                                                                  \
+	(BIT(CACHE_CPU_SLABS) | BIT(CACHE_CPU_FREE) | BIT(CACHE_CPU_PARTIAL_SLABS) |                 \
+	 BIT(CACHE_CPU_PARTIAL_FREE) | BIT(CACHE_SHEAF_OBJECTS) | BIT(CACHE_RCU_OBJECTS))
 _Static_assert(CACHE_KNOWN == 1 && NODE_KNOWN == 1 && CPU_KNOWN == 1, "TAKE");
 
 OPTIONAL(read_usersize, kmem_cache, usersize)
@@ -176,6 +219,7 @@ static always_inline void count_occupancy(u64 *buckets, u64 inuse, u64 objects)
  * processor, which so waits for two at a time. A list over the limit is looked at
  * half from either end, as the kernel itself does, since slabs are put at the
  * end that tells how full they are. */
+enum { LEAST_WALK = 64 }; /* of each list, when there is no more to be spent */
 struct walk {
 	struct cache_record *out;
 	u64 cache, next, previous, last, left, walked, objects, inuse, moved;
@@ -183,7 +227,7 @@ struct walk {
 
 static always_inline int walk_slab(struct walk *walk, u64 at, struct slab_view *slab)
 {
-	if (slab->cache != walk->cache) {
+	if (slab->cache != walk->cache || slab->inuse > slab->objects) {
 		walk->moved = MOVED_PARTIAL;
 		return 1;
 	}
@@ -248,9 +292,10 @@ static noinline int walk_list(struct kmem_cache_node *node, u64 listed, u64 limi
 	return 0;
 }
 
-/* ---- barns */
+/* ---- barns. The kernel keeps ten full sheaves at the most. */
+enum { MOST_SHEAVES = 1024 };
 struct barn_walk {
-	u64 head, at, objects, sheaves;
+	u64 head, at, objects, sheaves, capacity;
 };
 
 static long barn_step(u64 step, struct barn_walk *walk)
@@ -262,7 +307,7 @@ static long barn_step(u64 step, struct barn_walk *walk)
 	if (walk->at == walk->head)
 		return 1;
 	struct slab_sheaf *sheaf = (void *)(walk->at - OFFSET(none->barn_list));
-	if (READ(&size, sheaf->size) || READ(&next, link->next))
+	if (READ(&size, sheaf->size) || READ(&next, link->next) || size > walk->capacity)
 		return 1;
 	walk->objects += size;
 	walk->sheaves++;
@@ -273,21 +318,21 @@ static long barn_step(u64 step, struct barn_walk *walk)
 static noinline int look_at_barn(u64 at, struct work *work, u64 *node)
 {
 	struct node_barn *barn = (void *)at;
-	struct barn_walk walk = {};
-	u64 full = 0, empty = 0;
 	u64 *out = work->out->w;
+	struct barn_walk walk = { .capacity = out[CACHE_SHEAF_CAPACITY] };
+	u64 full = 0, empty = 0;
 
 	if (READ(&full, barn->nr_full) || READ(&empty, barn->nr_empty) || READ(&walk.at, barn->sheaves_full.next))
 		return 1;
 	walk.head = at + OFFSET(barn->sheaves_full);
 	if (walk.at != walk.head)
-		bpf_loop(full + 8, barn_step, &walk, 0);
+		bpf_loop((full < MOST_SHEAVES ? full : MOST_SHEAVES) + 8, barn_step, &walk, 0);
 	if (walk.at != walk.head || walk.sheaves != full)
 		out[CACHE_MOVED] |= MOVED_BARN;
 	out[CACHE_BARN_FULL] += full;
 	out[CACHE_BARN_EMPTY] += empty;
 	out[CACHE_BARN_OBJECTS] += walk.objects;
-	out[CACHE_KNOWN] |= BIT(CACHE_BARN_FULL) | BIT(CACHE_BARN_EMPTY) | BIT(CACHE_BARN_OBJECTS);
+	out[CACHE_KNOWN] |= BARN_FIGURES;
 	node[NODE_BARN_FULL] = full;
 	node[NODE_BARN_EMPTY] = empty;
 	node[NODE_KNOWN] |= BIT(NODE_BARN_FULL) | BIT(NODE_BARN_EMPTY);
@@ -302,10 +347,7 @@ static noinline int node_in_array(u64 cache, u32 number, u64 *node, u64 *barn)
 
 	if (bpf_probe_read_kernel(node, 8, (void *)(cache + OFFSET(s->node) + number * 8ull)))
 		return 1;
-	if (*node && HAS(none->barn)) {
-		read_barn((void *)*node, barn);
-	}
-	return 0;
+	return *node && HAS(none->barn) && read_barn((void *)*node, barn);
 }
 
 static noinline int node_in_pairs(u64 cache, u32 number, u64 *node, u64 *barn)
@@ -321,20 +363,28 @@ static noinline int look_at_node(struct work *work, u32 number, u64 address, u64
 {
 	struct kmem_cache_node *node = (void *)address;
 	struct walk walk = { .out = work->out, .cache = work->cache };
-	u64 *out = work->out->w;
+	u64 limit = work->limit, left = *work->left;
 
 	TAKE(part, NODE_PARTIAL, node->nr_partial);
 	TAKE_IF(part, NODE_SLABS, node->nr_slabs, read_slabs, node);
 	TAKE_IF(part, NODE_TOTAL_OBJECTS, node->total_objects, read_total_objects, node);
-	if (!(part[NODE_KNOWN] & BIT(NODE_PARTIAL)) || walk_list(node, part[NODE_PARTIAL], work->limit, &walk)) {
-		out[CACHE_MOVED] |= MOVED_PARTIAL;
+	u64 wanted = BIT(NODE_PARTIAL) | (HAS(node->nr_slabs) ? BIT(NODE_SLABS) : 0) |
+		     (HAS(node->total_objects) ? BIT(NODE_TOTAL_OBJECTS) : 0);
+	if ((part[NODE_KNOWN] & wanted) != wanted)
 		return 1;
-	}
-	part[NODE_WALKED] = walk.walked;
+	if (left < LEAST_WALK)
+		left = LEAST_WALK;
+	if (limit > left)
+		limit = left;
+	if (walk_list(node, part[NODE_PARTIAL], forget(&part[NODE_WALKED], limit), &walk))
+		return 1;
 	part[NODE_WALKED_OBJECTS] = walk.objects;
 	part[NODE_WALKED_INUSE] = walk.inuse;
-	part[NODE_KNOWN] |= BIT(NODE_WALKED) | BIT(NODE_WALKED_OBJECTS) | BIT(NODE_WALKED_INUSE);
-	out[CACHE_MOVED] |= walk.moved;
+	spend(work, forget(&part[NODE_WALKED], walk.walked));
+	/* The node has no mark of its own. */
+	if (!walk.moved)
+		part[NODE_KNOWN] |= BIT(NODE_WALKED) | BIT(NODE_WALKED_OBJECTS) | BIT(NODE_WALKED_INUSE);
+	work->out->w[CACHE_MOVED] |= walk.moved;
 	return 0;
 }
 
@@ -344,21 +394,25 @@ static long node_step(u64 number, struct work *work)
 	struct kmem_cache *array = 0;
 	struct node_barn *barns = 0;
 	u64 *part = new_part(HEAD(RECORD_NODE, NODE_WORDS), number);
-	u64 node = 0, barn = 0;
+	u64 node = 0, barn = 0, failed = 1;
 	u64 *out = work->out->w;
 
-	if (!part)
-		return 1;
-
 	if (HAS(pairs->per_node))
-		node_in_pairs(work->cache, number, &node, &barn);
+		failed = node_in_pairs(work->cache, number, &node, &barn);
 	else if (HAS(array->node))
-		node_in_array(work->cache, number, &node, &barn);
-	if (HAS(barns->nr_full) && barn)
-		look_at_barn(barn, work, part);
+		failed = node_in_array(work->cache, number, &node, &barn);
+	if (failed || !part) {
+		work->out->missing |= NODE_FIGURES | BARN_FIGURES;
+		return 0;
+	}
+	if (HAS(barns->nr_full) && barn && look_at_barn(barn, work, part))
+		work->out->missing |= BARN_FIGURES;
 	if (!node)
 		return 0;
-	look_at_node(work, number, node, part);
+	if (look_at_node(work, number, node, part)) {
+		work->out->missing |= NODE_FIGURES;
+		return 0;
+	}
 	out[CACHE_PARTIAL] += part[NODE_PARTIAL];
 	out[CACHE_SLABS] += part[NODE_SLABS];
 	out[CACHE_TOTAL_OBJECTS] += part[NODE_TOTAL_OBJECTS];
@@ -367,27 +421,29 @@ static long node_step(u64 number, struct work *work)
 	out[CACHE_WALKED_INUSE] += part[NODE_WALKED_INUSE];
 	/* The same fields are there, or not, for every node. */
 	u64 known = part[NODE_KNOWN];
-	if (known & BIT(NODE_PARTIAL))
-		out[CACHE_KNOWN] |= BIT(CACHE_PARTIAL);
+	out[CACHE_KNOWN] |= BIT(CACHE_PARTIAL) | WALK_FIGURES;
 	if (known & BIT(NODE_SLABS))
 		out[CACHE_KNOWN] |= BIT(CACHE_SLABS);
 	if (known & BIT(NODE_TOTAL_OBJECTS))
 		out[CACHE_KNOWN] |= BIT(CACHE_TOTAL_OBJECTS);
-	if (known & BIT(NODE_WALKED))
-		out[CACHE_KNOWN] |= BIT(CACHE_WALKED) | BIT(CACHE_WALKED_OBJECTS) | BIT(CACHE_WALKED_INUSE);
 	if (work->parts & PARTS_NODES)
 		emit(work->seq, part, NODE_WORDS * sizeof(u64));
 	return 0;
 }
 
-/* ---- processors: the slab in hand, its free list, the partial slabs */
+/* ---- processors: the slab in hand, its free list, the partial slabs
+ * What is counted when a list moves is in the sums of the cache, which are
+ * marked then; the processor's own words are not known. */
 struct chain {
-	u64 at, first, mask, offset, random, hardened, count, broken;
+	struct cache_record *of;
+	u64 at, first, mask, broken;
+	u64 *count; /* not on the stack, where the verifier would follow each step */
 };
 
 static long free_step(u64 step, struct chain *chain)
 {
-	u64 word = 0, place = chain->at + chain->offset;
+	u64 word = 0, place = chain->at + chain->of->offset;
+	struct kmem_cache *s = 0;
 
 	if (!chain->at)
 		return 1;
@@ -396,32 +452,30 @@ static long free_step(u64 step, struct chain *chain)
 		chain->broken = 1;
 		return 1;
 	}
-	chain->count++;
-	if (chain->hardened)
-		word ^= chain->random ^ __builtin_bswap64(place);
+	++*chain->count;
+	if (HAS(s->random))
+		word ^= chain->of->random ^ __builtin_bswap64(place);
 	chain->at = word;
 	return 0;
 }
 
 static noinline int count_free(struct work *work, u64 freelist, u64 objects, u64 *count)
 {
-	struct kmem_cache *s = (void *)work->cache;
-	struct chain chain = { .at = freelist, .first = freelist };
+	struct chain chain = {
+		.at = freelist,
+		.first = freelist,
+		.of = work->out,
+		.count = count,
+	};
+	u64 order = work->out->w[CACHE_ORDER_OBJECTS] >> 16;
 
 	if (!freelist)
 		return 0;
-	u64 order = work->out->w[CACHE_ORDER_OBJECTS] >> 16;
-
-	if (order > 20 || READ(&chain.offset, s->offset))
+	if (order > 20)
 		return 1;
 	chain.mask = ~((page_size << order) - 1);
-	if (HAS(s->random)) {
-		chain.hardened = 1;
-		if (read_random(s, &chain.random))
-			return 1;
-	}
 	bpf_loop(objects + 1, free_step, &chain, 0);
-	*count = chain.count;
+	spend(work, *count);
 	return chain.broken || chain.at;
 }
 
@@ -446,30 +500,63 @@ static noinline int read_hand(u64 at, struct hand_view *view)
 	return 0;
 }
 
+/* What is known of a hand that is as it was, or where it is to be kept. */
+static always_inline struct hand_known *hand_of(struct work *work, u32 cpu)
+{
+	u64 key = work->out->number * possible_cpus + cpu;
+	u32 index = key;
+
+	return key <= ~0u ? bpf_map_lookup_elem(&hands, &index) : 0;
+}
+
+static always_inline int is_known(struct hand_known *hand, struct work *work, u64 at, struct hand_view *view)
+{
+	return hand->at == at && hand->tid == view->tid && hand->freelist == view->freelist &&
+	       hand->slab == view->slab && hand->random == work->out->random && hand->name == work->out->name;
+}
+
 static noinline int look_at_hand(struct work *work, u64 at, u64 *part)
 {
 	struct kmem_cache_cpu *cpu = (void *)at;
 	struct slab_view slab;
 	struct hand_view view;
-	u64 after = 0, count = 0;
+	u64 after = 0, known = 1;
 
-	if (read_hand(at, &view))
+	/* What would not be counted must not be taken for nothing. */
+	if (read_hand(at, &view) || (view.slab && !*work->left))
 		return 1;
 	part[CPU_KNOWN] |= BIT(CPU_SLAB) | BIT(CPU_FREE);
 	if (!view.slab)
 		return 0;
 	part[CPU_SLAB] = 1;
-	if (look_at_slab(view.slab, &slab) || slab.cache != work->cache ||
-	    count_free(work, view.freelist, slab.objects, &count)) {
-		work->out->w[CACHE_MOVED] |= MOVED_CPU;
-		return 0;
+	struct hand_known *hand = hand_of(work, part[CPU_NUMBER]);
+	if (look_at_slab(view.slab, &slab) || slab.cache != work->cache || slab.inuse > slab.objects)
+		goto moved;
+	count_occupancy(&work->out->w[CACHE_CPU_OCCUPANCY], slab.inuse, slab.objects);
+	if (hand && is_known(hand, work, at, &view)) {
+		part[CPU_FREE] = hand->free;
+	} else {
+		known = 0;
+		if (count_free(work, view.freelist, slab.objects, &part[CPU_FREE]))
+			goto moved;
+	}
+	if (READ(&after, cpu->tid) || after != view.tid)
+		goto moved;
+	if (hand && !known) {
+		hand->at = at;
+		hand->tid = view.tid;
+		hand->freelist = view.freelist;
+		hand->slab = view.slab;
+		hand->random = work->out->random;
+		hand->name = work->out->name;
+		hand->free = part[CPU_FREE];
 	}
 	/* Those that other processors freed are on the slab's own list. */
-	part[CPU_FREE] = count + (slab.objects > slab.inuse ? slab.objects - slab.inuse : 0);
-	count_occupancy(&work->out->w[CACHE_CPU_OCCUPANCY], slab.inuse, slab.objects);
-	/* Every operation of the processor changes it. */
-	if (READ(&after, cpu->tid) || after != view.tid)
-		work->out->w[CACHE_MOVED] |= MOVED_CPU;
+	part[CPU_FREE] += slab.objects - slab.inuse;
+	return 0;
+moved:
+	work->out->w[CACHE_MOVED] |= MOVED_CPU;
+	part[CPU_KNOWN] &= ~BIT(CPU_FREE);
 	return 0;
 }
 
@@ -482,109 +569,118 @@ static long partial_step(u64 step, struct partial_walk *walk)
 {
 	struct slab_view slab;
 
-	if (!walk->at)
+	/* What ends early has not come to the end. */
+	if (!walk->at || look_at_slab(walk->at, &slab) || slab.cache != walk->work->cache ||
+	    slab.inuse > slab.objects)
 		return 1;
-	if (look_at_slab(walk->at, &slab) || slab.cache != walk->work->cache) {
-		walk->work->out->w[CACHE_MOVED] |= MOVED_CPU;
-		walk->at = 0;
-		return 1;
-	}
 	walk->slabs++;
-	walk->free += slab.objects > slab.inuse ? slab.objects - slab.inuse : 0;
+	walk->free += slab.objects - slab.inuse;
 	count_occupancy(&walk->work->out->w[CACHE_CPU_OCCUPANCY], slab.inuse, slab.objects);
-	if (read_next((void *)walk->at, &walk->at)) {
-		walk->work->out->w[CACHE_MOVED] |= MOVED_CPU;
-		return 1;
-	}
-	return 0;
+	/* The word of `next` may be that of the list. */
+	u64 at = walk->at;
+	return read_next((void *)at, &walk->at) ? (walk->at = at, 1) : 0;
 }
 
 static noinline int look_at_partial(struct work *work, u64 at, u64 *part)
 {
 	struct kmem_cache_cpu *cpu = (void *)at;
 	struct partial_walk walk = { .work = work };
+	u64 first = 0, after = 0;
 
-	if (READ(&walk.at, cpu->partial))
+	if (READ(&first, cpu->partial))
 		return 1;
+	part[CPU_KNOWN] |= BIT(CPU_PARTIAL_SLABS) | BIT(CPU_PARTIAL_FREE);
+	if (!first)
+		return 0;
 	/* The kernel keeps a few dozen at the most. */
-	if (walk.at)
-		bpf_loop(1024, partial_step, &walk, 0);
-	if (walk.at)
-		work->out->w[CACHE_MOVED] |= MOVED_CPU;
+	walk.at = first;
+	bpf_loop(1024, partial_step, &walk, 0);
 	part[CPU_PARTIAL_SLABS] = walk.slabs;
 	part[CPU_PARTIAL_FREE] = walk.free;
-	part[CPU_KNOWN] |= BIT(CPU_PARTIAL_SLABS) | BIT(CPU_PARTIAL_FREE);
+	if (walk.at || READ(&after, cpu->partial) || after != first) {
+		work->out->w[CACHE_MOVED] |= MOVED_CPU;
+		part[CPU_KNOWN] &= ~(BIT(CPU_PARTIAL_SLABS) | BIT(CPU_PARTIAL_FREE));
+	}
 	return 0;
 }
 
-static noinline int look_at_cpu_slab(struct work *work, u64 offset, u64 *part)
+static noinline int look_at_cpu_slab(struct work *work, u64 at, u64 *part)
 {
-	struct kmem_cache *s = (void *)work->cache;
 	struct kmem_cache_cpu *none = 0;
-	u64 pointer = 0;
 
-	if (read_cpu_slab(s, &pointer) || !pointer)
+	if (HAS(none->slab) && look_at_hand(work, at, part))
 		return 1;
-	if (HAS(none->slab))
-		look_at_hand(work, pointer + offset, part);
-	if (HAS(none->partial))
-		look_at_partial(work, pointer + offset, part);
-	return 0;
+	return HAS(none->partial) && look_at_partial(work, at, part);
 }
 
 /* 0 objects where there is no sheaf. */
-static always_inline int sheaf_size(u64 at, u64 *size)
+static always_inline int sheaf_size(struct work *work, u64 at, u64 *size)
 {
 	struct slab_sheaf *sheaf = (void *)at;
 
 	*size = 0;
-	return at ? READ(size, sheaf->size) : 0;
+	if (!at)
+		return 0;
+	if (READ(size, sheaf->size))
+		return 1;
+	/* It is something else by now. */
+	if (*size > work->out->w[CACHE_SHEAF_CAPACITY]) {
+		*size = 0;
+		return 1;
+	}
+	return 0;
 }
 
-static noinline int look_at_sheaves(struct work *work, u64 offset, u64 *part)
+static noinline int look_at_sheaves(struct work *work, u64 at, u64 *part)
 {
-	struct kmem_cache *s = (void *)work->cache;
-	u64 pointer = 0, main = 0, spare = 0, rcu = 0;
+	struct slub_percpu_sheaves *sheaves = (void *)at;
+	u64 main = 0, spare = 0, rcu = 0, after = 0, moved = 0;
 
-	if (read_cpu_sheaves(s, &pointer))
+	if (READ(&main, sheaves->main) || READ(&spare, sheaves->spare) || READ(&rcu, sheaves->rcu_free))
 		return 1;
-	part[CPU_KNOWN] |= BIT(CPU_SHEAF_MAIN) | BIT(CPU_SHEAF_SPARE) | BIT(CPU_SHEAF_RCU);
-	/* A cache without sheaves has none that could hold anything. */
-	if (!pointer)
-		return 0;
-	struct slub_percpu_sheaves *sheaves = (void *)(pointer + offset);
-	if (READ(&main, sheaves->main) || sheaf_size(main, &part[CPU_SHEAF_MAIN]) ||
-	    READ(&spare, sheaves->spare) || sheaf_size(spare, &part[CPU_SHEAF_SPARE]) ||
-	    READ(&rcu, sheaves->rcu_free) || sheaf_size(rcu, &part[CPU_SHEAF_RCU]))
+	moved |= sheaf_size(work, main, &part[CPU_SHEAF_MAIN]);
+	moved |= sheaf_size(work, spare, &part[CPU_SHEAF_SPARE]);
+	moved |= sheaf_size(work, rcu, &part[CPU_SHEAF_RCU]);
+	/* They change places, and one would be counted twice. */
+	if (moved || READ(&after, sheaves->main) || after != main || READ(&after, sheaves->spare) ||
+	    after != spare || READ(&after, sheaves->rcu_free) || after != rcu)
 		work->out->w[CACHE_MOVED] |= MOVED_CPU;
+	else
+		part[CPU_KNOWN] |= BIT(CPU_SHEAF_MAIN) | BIT(CPU_SHEAF_SPARE) | BIT(CPU_SHEAF_RCU);
 	return 0;
 }
 
 static long cpu_step(u64 number, struct work *work)
 {
+	struct kmem_cache_cpu *cpu = 0;
 	struct kmem_cache *s = 0;
 	u64 *part = new_part(HEAD(RECORD_CPU, CPU_WORDS), number);
 	u64 offset = percpu_offset(number);
 	u64 *out = work->out->w;
 
-	if (!part || !offset)
+	if (!part || !offset) {
+		work->out->missing |= CPU_FIGURES;
 		return 0;
-	if (HAS(s->cpu_slab))
-		look_at_cpu_slab(work, offset, part);
-	if (HAS(s->cpu_sheaves))
-		look_at_sheaves(work, offset, part);
-	u64 known = part[CPU_KNOWN];
+	}
+	/* A cache without sheaves has none that could hold anything. */
+	if (HAS(s->cpu_sheaves) && !work->out->cpu_sheaves)
+		part[CPU_KNOWN] |= BIT(CPU_SHEAF_MAIN) | BIT(CPU_SHEAF_SPARE) | BIT(CPU_SHEAF_RCU);
+	if ((HAS(s->cpu_slab) && look_at_cpu_slab(work, work->out->cpu_slab + offset, part)) ||
+	    (HAS(s->cpu_sheaves) && work->out->cpu_sheaves && look_at_sheaves(work, work->out->cpu_sheaves + offset, part))) {
+		work->out->missing |= CPU_FIGURES;
+		return 0;
+	}
 	out[CACHE_CPU_SLABS] += part[CPU_SLAB];
 	out[CACHE_CPU_FREE] += part[CPU_FREE];
 	out[CACHE_CPU_PARTIAL_SLABS] += part[CPU_PARTIAL_SLABS];
 	out[CACHE_CPU_PARTIAL_FREE] += part[CPU_PARTIAL_FREE];
 	out[CACHE_SHEAF_OBJECTS] += part[CPU_SHEAF_MAIN] + part[CPU_SHEAF_SPARE];
 	out[CACHE_RCU_OBJECTS] += part[CPU_SHEAF_RCU];
-	if (known & BIT(CPU_SLAB))
+	if (HAS(s->cpu_slab) && HAS(cpu->slab))
 		out[CACHE_KNOWN] |= BIT(CACHE_CPU_SLABS) | BIT(CACHE_CPU_FREE);
-	if (known & BIT(CPU_PARTIAL_SLABS))
+	if (HAS(s->cpu_slab) && HAS(cpu->partial))
 		out[CACHE_KNOWN] |= BIT(CACHE_CPU_PARTIAL_SLABS) | BIT(CACHE_CPU_PARTIAL_FREE);
-	if (known & BIT(CPU_SHEAF_MAIN))
+	if (HAS(s->cpu_sheaves))
 		out[CACHE_KNOWN] |= BIT(CACHE_SHEAF_OBJECTS) | BIT(CACHE_RCU_OBJECTS);
 	if (work->parts & PARTS_CPUS)
 		emit(work->seq, part, CPU_WORDS * sizeof(u64));
@@ -611,13 +707,20 @@ static noinline int look_at_fields(u64 cache, struct cache_record *out)
 	return bpf_probe_read_kernel_str(&out->w[CACHE_NAME], (CACHE_WORDS - CACHE_NAME) * 8, (void *)name) < 0;
 }
 
-static noinline int look_at_cache(u64 cache, struct seq_file *seq)
+static noinline int look_at_cache(u64 cache, struct seq_file *seq, u64 number)
 {
+	struct kmem_cache *s = (void *)cache;
 	u32 zero = 0;
 	struct cache_record *out = bpf_map_lookup_elem(&record, &zero);
 
-	if (!out)
+	u32 budget = SETTING_LEFT;
+	u64 *left = bpf_map_lookup_elem(&settings, &budget);
+
+	if (!out || !left)
 		return 1;
+	/* Where the kernel gives one cache after the other, each is a run. */
+	if (seq)
+		*left = setting(SETTING_BUDGET);
 	__builtin_memset(out, 0, sizeof(*out));
 	out->w[CACHE_HEAD] = HEAD(RECORD_CACHE, CACHE_WORDS);
 	out->w[CACHE_ADDRESS] = cache;
@@ -630,10 +733,25 @@ static noinline int look_at_cache(u64 cache, struct seq_file *seq)
 		.cache = cache,
 		.limit = setting(SETTING_WALK),
 		.parts = setting(SETTING_PARTS),
+		.left = left,
 	};
+	out->number = number;
 	bpf_loop(possible_nodes, node_step, &work, 0);
-	bpf_loop(possible_cpus, cpu_step, &work, 0);
-	emit(seq, out, sizeof(*out));
+	/* No kernel keeps its caches without the one or the other. */
+	if (HAS(s->cpu_slab) && (read_cpu_slab(s, &out->cpu_slab) || !out->cpu_slab ||
+				 READ(&out->offset, s->offset) || READ(&out->name, s->name)))
+		out->missing |= CPU_FIGURES;
+	if (HAS(s->cpu_slab) && HAS(s->random) && read_random(s, &out->random))
+		out->missing |= CPU_FIGURES;
+	if (HAS(s->cpu_sheaves) && read_cpu_sheaves(s, &out->cpu_sheaves))
+		out->missing |= CPU_FIGURES;
+	if (!(out->missing & CPU_FIGURES))
+		bpf_loop(possible_cpus, cpu_step, &work, 0);
+	if (out->missing) {
+		out->w[CACHE_KNOWN] &= ~out->missing;
+		out->w[CACHE_MOVED] |= MOVED_UNREAD;
+	}
+	emit(seq, out, sizeof(out->w));
 	return 0;
 }
 
@@ -644,8 +762,8 @@ int caches(struct bpf_iter__kmem_cache *context)
 
 	if (context->meta->seq_num == 0)
 		learn_percpu();
-	if (cache)
-		look_at_cache((u64)cache, context->meta->seq);
+	if (cache && look_at_cache((u64)cache, context->meta->seq, context->meta->seq_num))
+		count_one(SETTING_UNSEEN);
 	return 0;
 }
 
@@ -661,7 +779,8 @@ static long list_step(u64 step, struct list_walk *walk)
 
 	if (!walk->at || walk->at == slab_caches)
 		return 1;
-	look_at_cache(walk->at - OFFSET(none->list), 0);
+	if (look_at_cache(walk->at - OFFSET(none->list), 0, step))
+		count_one(SETTING_UNSEEN);
 	if (READ(&next, link->next))
 		return 1;
 	/* A cache that is taken off the list meanwhile leads nowhere. */
@@ -681,9 +800,10 @@ int list(struct bpf_iter__bpf_map *context)
 	if (context->meta->seq_num != 0 || !slab_caches)
 		return 0;
 	learn_percpu();
-	if (READ(&walk.at, head->next))
-		return 0;
-	bpf_loop(1 << 16, list_step, &walk, 0);
+	if (!READ(&walk.at, head->next))
+		bpf_loop(1 << 16, list_step, &walk, 0);
+	if (walk.at != slab_caches)
+		count_one(SETTING_ENDED);
 	return 0;
 }
 

@@ -85,13 +85,19 @@ enum moved {
 	MOVED_CUT = 2,		/* a partial list is longer than the limit */
 	MOVED_CPU = 4,		/* a processor's list changed while it was walked */
 	MOVED_BARN = 8,		/* a barn did */
+	MOVED_UNREAD = 16,	/* a part could not be read: its words are not known */
 };
 
 /* Words of the map `settings`. */
 enum setting {
 	SETTING_WALK,		/* partial slabs of a node that are looked at, at most */
 	SETTING_PARTS,		/* bits: PARTS_NODES, PARTS_CPUS */
-	SETTING_LOST,		/* written by `list`: records that found no room */
+	SETTING_BUDGET,		/* slabs and free objects that a run looks at, about */
+	SETTING_LEFT,		/* what of that is left; the reader sets it for `list` */
+	/* Written by the programs: */
+	SETTING_LOST,		/* records that found no room */
+	SETTING_UNSEEN,		/* caches that could not be read */
+	SETTING_ENDED,		/* the list of caches led nowhere before its end */
 	SETTINGS,
 };
 enum { PARTS_NODES = 1, PARTS_CPUS = 2 };

@@ -5,6 +5,8 @@
 //! kernel does not take is a [`Refusal`] with the kernel's reason.
 
 use std::fs;
+use std::io;
+use std::path::Path;
 
 use aya::programs::{FEntry, Iter, Program, ProgramError};
 use aya::{Btf, BtfError, Ebpf, EbpfLoader, include_bytes_aligned};
@@ -41,8 +43,8 @@ impl Machine {
             Btf::from_sys_fs().map_err(|error| refused("reading the kernel's types", &error))?;
         Ok(Self {
             btf,
-            cpus: possible("cpu"),
-            nodes: possible("node"),
+            cpus: possible("cpu")?,
+            nodes: possible("node")?,
             page_size: u64::try_from(rustix::param::page_size()).unwrap_or(4096),
             slab_caches: 0,
         })
@@ -158,12 +160,24 @@ pub(super) fn refused(what: &str, error: &dyn std::error::Error) -> Refusal {
 
 const LONGEST: usize = 300;
 
-/// One more than the largest number in the list of what can ever be there; 1
-/// where it cannot be read, as on a kernel with one.
-fn possible(kind: &str) -> u32 {
-    let path = format!("/sys/devices/system/{kind}/possible");
-    let text = fs::read_to_string(path).unwrap_or_default();
-    count_of(&text).unwrap_or(1)
+/// One more than the largest number in the list of what can ever be there. A
+/// kernel for one node has no list of nodes; without a list of processors nobody
+/// knows whose objects would be missing.
+fn possible(kind: &str) -> Result<u32, Refusal> {
+    possible_in(Path::new("/sys/devices/system"), kind)
+}
+
+fn possible_in(system: &Path, kind: &str) -> Result<u32, Refusal> {
+    let path = system.join(kind).join("possible");
+    let what = || format!("reading {}", path.display());
+    match fs::read_to_string(&path) {
+        Ok(text) => count_of(&text).ok_or_else(|| Refusal::Refused {
+            what: what(),
+            why: format!("{:?} is not a list of numbers", text.trim()),
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && kind == "node" => Ok(1),
+        Err(error) => Err(refused(&what(), &error)),
+    }
 }
 
 fn count_of(list: &str) -> Option<u32> {

@@ -76,9 +76,14 @@ numbers! {
     MOVED_CUT = 2;
     MOVED_CPU = 4;
     MOVED_BARN = 8;
+    MOVED_UNREAD = 16;
     SETTING_WALK = 0;
     SETTING_PARTS = 1;
-    SETTING_LOST = 2;
+    SETTING_BUDGET = 2;
+    SETTING_LEFT = 3;
+    SETTING_LOST = 4;
+    SETTING_UNSEEN = 5;
+    SETTING_ENDED = 6;
     PARTS_NODES = 1;
     PARTS_CPUS = 2;
 }
@@ -97,8 +102,9 @@ pub(super) struct Seen {
 }
 
 /// Takes records apart. What ends early, or has a length that its kind does not
-/// have, ends the reading: the rest is not to be trusted then.
-pub(super) fn parse(bytes: &[u8]) -> Vec<Seen> {
+/// have, ends the reading: the rest is not to be trusted then. The second answer
+/// is whether all was read.
+pub(super) fn parse(bytes: &[u8]) -> (Vec<Seen>, bool) {
     let words: Vec<u64> = bytes
         .as_chunks::<8>()
         .0
@@ -112,7 +118,8 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Seen> {
         rest = after;
         parts.add(record, &mut caches);
     }
-    caches
+    let whole = rest.is_empty() && bytes.len().is_multiple_of(8) && parts.is_empty();
+    (caches, whole)
 }
 
 fn next(words: &[u64]) -> Option<(Record<'_>, &[u64])> {
@@ -166,6 +173,11 @@ struct Parts {
 }
 
 impl Parts {
+    /// Nothing waits for its cache.
+    const fn is_empty(&self) -> bool {
+        self.nodes.is_empty() && self.cpus.is_empty()
+    }
+
     fn add(&mut self, record: Record<'_>, caches: &mut Vec<Seen>) {
         match record.kind {
             RECORD_NODE => self.nodes.extend(node(record)),
@@ -244,7 +256,9 @@ fn figures(record: Record<'_>, cache: &mut Cache) {
         }
     };
     for (word, quantity) in PLAIN {
-        exact(quantity, record.known(word));
+        // A count below zero is none.
+        let count = record.known(word).filter(|n| i64::try_from(*n).is_ok());
+        exact(quantity, count);
     }
     let oo = record.known(CACHE_ORDER_OBJECTS);
     exact(Quantity::ObjsPerSlab, oo.map(|oo| oo & 0xffff));
@@ -278,7 +292,7 @@ fn figures(record: Record<'_>, cache: &mut Cache) {
     );
     let parked = parked(record);
     figure(Quantity::Parked, parked, MOVED_CPU | MOVED_BARN);
-    let total = record.known(CACHE_TOTAL_OBJECTS);
+    let total = cache.get(Quantity::TotalObjects).map(|of| of.value);
     if let (Some(total), Some(lists), Some(parked)) = (total, lists, parked) {
         let free = lists.free.saturating_add(parked);
         // More free objects than there is room for: something moved unseen.
@@ -316,6 +330,10 @@ impl Lists {
             free: objects.saturating_sub(inuse),
         };
         if record.word(CACHE_MOVED) & MOVED_CUT as u64 != 0 {
+            // Nothing can be drawn out from nothing.
+            if walked == 0 {
+                return None;
+            }
             lists.inuse = lists.scale(lists.inuse);
             lists.free = lists.scale(lists.free);
         }
@@ -348,7 +366,9 @@ fn parked(record: Record<'_>) -> Option<u64> {
 /// All slabs by how full they are: those on lists and on processors as they
 /// were seen; the others are full, or they would be on a list.
 fn occupancy(record: Record<'_>, on_cpus: Option<u64>, lists: Option<Lists>) -> Option<Occupancy> {
-    let slabs = record.known(CACHE_SLABS)?;
+    let slabs = record
+        .known(CACHE_SLABS)
+        .filter(|n| i64::try_from(*n).is_ok())?;
     let lists = lists?;
     let mut buckets = record.buckets(CACHE_OCCUPANCY);
     if record.word(CACHE_MOVED) & MOVED_CUT as u64 != 0 {

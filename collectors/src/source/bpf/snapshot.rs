@@ -22,6 +22,8 @@ pub struct Snapshots {
     ebpf: Ebpf,
     /// What the programs write to, on kernels without the iterator.
     ring: Option<RingBuf<MapData>>,
+    /// Slabs and free objects that one run of a program looks at.
+    budget: u64,
 }
 
 impl std::fmt::Debug for Snapshots {
@@ -53,9 +55,15 @@ impl Snapshots {
                 machine,
                 ebpf,
                 ring: None,
+                budget: BUDGET,
             });
         }
         machine.slab_caches = slab_caches()?;
+        Self::walking(machine)
+    }
+
+    /// The programs that walk the list of caches of this machine.
+    fn walking(machine: Machine) -> Result<Self, Refusal> {
         let mut ebpf = load(&machine, RING)?;
         // Any iterator would do: the first step walks the list.
         machine.load_iterator(&mut ebpf, LIST, "bpf_map")?;
@@ -70,6 +78,7 @@ impl Snapshots {
             machine,
             ebpf,
             ring: Some(ring),
+            budget: BUDGET,
         })
     }
 
@@ -106,9 +115,9 @@ impl Snapshots {
             while let Some(record) = ring.next() {
                 bytes.extend_from_slice(&record);
             }
-            self.say_lost(warnings)?;
         }
-        let seen = record::parse(&bytes);
+        let (seen, whole) = record::parse(&bytes);
+        self.say_missing(&seen, whole, warnings)?;
         if seen.is_empty() {
             return Err(Refusal::Refused {
                 what: "reading the caches".to_owned(),
@@ -132,11 +141,16 @@ impl Snapshots {
         } else {
             demand.walk_limit.min(EXACT_WALK)
         };
+        let budget = self.budget;
         let mut settings = self.settings()?;
         for (setting, value) in [
             (record::SETTING_WALK, walk),
             (record::SETTING_PARTS, parts),
+            (record::SETTING_BUDGET, budget),
+            (record::SETTING_LEFT, budget),
             (record::SETTING_LOST, 0),
+            (record::SETTING_UNSEEN, 0),
+            (record::SETTING_ENDED, 0),
         ] {
             let setting = u32::try_from(setting).unwrap_or(u32::MAX);
             settings
@@ -155,19 +169,86 @@ impl Snapshots {
         Array::try_from(map).map_err(|error| refused("the settings of the programs", &error))
     }
 
-    fn say_lost(&mut self, warnings: &mut Warnings) -> Result<(), Refusal> {
-        let setting = u32::try_from(record::SETTING_LOST).unwrap_or(u32::MAX);
-        let lost = self
-            .settings()?
-            .get(&setting, 0)
-            .map_err(|error| refused("the settings of the programs", &error))?;
-        if lost > 0 {
-            warnings.push(Warning::new(
-                WarningCode::Incomplete,
-                format!("{lost} records of caches found no room and are missing"),
-            ));
+    /// Says what is not in the figures. `whole`: all that the programs wrote could
+    /// be read.
+    fn say_missing(
+        &mut self,
+        seen: &[Seen],
+        whole: bool,
+        warnings: &mut Warnings,
+    ) -> Result<(), Refusal> {
+        let settings = self.settings()?;
+        let count = |setting: usize| {
+            let setting = u32::try_from(setting).unwrap_or(u32::MAX);
+            settings
+                .get(&setting, 0)
+                .map_err(|error| refused("the settings of the programs", &error))
+        };
+        let partly = |seen: &&Seen| seen.moved & record::MOVED_UNREAD as u64 != 0;
+        let missing = Missing {
+            lost: count(record::SETTING_LOST)?,
+            unseen: count(record::SETTING_UNSEEN)?,
+            partly: seen.iter().filter(partly).count(),
+            ended: count(record::SETTING_ENDED)? > 0,
+            cut: !whole,
+        };
+        for text in missing.told() {
+            warnings.push(Warning::new(WarningCode::Incomplete, text));
         }
         Ok(())
+    }
+}
+
+/// What is not in the figures.
+#[derive(Debug, Default)]
+struct Missing {
+    /// Records without room.
+    lost: u64,
+    /// Caches of which nothing could be read.
+    unseen: u64,
+    /// Caches of which a node or a processor could not be read.
+    partly: usize,
+    /// The kernel's list of caches led nowhere before its end.
+    ended: bool,
+    /// The records end where a cache does not.
+    cut: bool,
+}
+
+impl Missing {
+    /// Each on its own, in words.
+    fn told(&self) -> Vec<String> {
+        let Self {
+            lost,
+            unseen,
+            partly,
+            ..
+        } = self;
+        let lines = [
+            (
+                *lost > 0,
+                format!("{lost} records of caches found no room and are missing"),
+            ),
+            (
+                *unseen > 0,
+                format!("{unseen} caches could not be read and are missing"),
+            ),
+            (
+                *partly > 0,
+                format!("of {partly} caches a part could not be read; their figures are missing"),
+            ),
+            (
+                self.ended,
+                "the list of caches changed under the programs; caches may be missing".to_owned(),
+            ),
+            (
+                self.cut,
+                "the records of the programs end early; caches may be missing".to_owned(),
+            ),
+        ];
+        lines
+            .into_iter()
+            .filter_map(|(is, text)| is.then_some(text))
+            .collect()
     }
 }
 
@@ -188,6 +269,14 @@ fn read(mut file: fs::File) -> io::Result<Vec<u8>> {
 /// Slabs of a node that are looked at where exact figures are asked for. The
 /// walk does not end while another takes the processor, so it has a bound.
 const EXACT_WALK: u64 = 1 << 20;
+/// Slabs and free objects that one run of a program looks at: of one cache where
+/// the kernel gives one after the other, of all together where the list is walked.
+/// It is reached by no list alone.
+const BUDGET: u64 = 2 * EXACT_WALK;
+/// Caches whose free lists in processors' hands are remembered from pass to pass,
+/// and how many lists at the most: 56 bytes each.
+const CACHES_REMEMBERED: u32 = 512;
+const MOST_HANDS: u32 = 1 << 16;
 /// A ring that nobody uses is as small as one can be.
 const MIN_RING: u32 = 1 << 16;
 
@@ -197,8 +286,13 @@ fn load(machine: &Machine, ring: u32) -> Result<Ebpf, Refusal> {
             .override_global("possible_nodes", &machine.nodes, true)
             .override_global("page_size", &machine.page_size, true)
             .override_global("slab_caches", &machine.slab_caches, true)
-            .map_max_entries("stream", ring);
+            .map_max_entries("stream", ring)
+            .map_max_entries("hands", hands(machine.cpus));
     })
+}
+
+fn hands(cpus: u32) -> u32 {
+    cpus.saturating_mul(CACHES_REMEMBERED).clamp(1, MOST_HANDS)
 }
 
 /// The address of the kernel's list of caches.
@@ -224,3 +318,6 @@ fn address_of(line: &str, symbol: &str) -> Option<u64> {
     (words.next()? == symbol && words.next().is_none() && kind.len() == 1)
         .then(|| u64::from_str_radix(address, 16).ok())?
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,19 @@ fn lists_of_what_is_possible_are_counted_by_their_last_number() {
 }
 
 #[test]
+fn without_a_list_of_processors_there_is_no_figure() {
+    let dir = tempfile::tempdir().unwrap();
+    let system = dir.path();
+    assert_eq!(possible_in(system, "node"), Ok(1));
+    assert!(possible_in(system, "cpu").is_err());
+    fs::create_dir(system.join("cpu")).unwrap();
+    for (text, count) in [("0-63\n", Some(64)), ("\n", None), ("all\n", None)] {
+        fs::write(system.join("cpu/possible"), text).unwrap();
+        assert_eq!(possible_in(system, "cpu").ok(), count, "{text:?}");
+    }
+}
+
+#[test]
 fn a_refusal_is_one_line_that_ends_with_the_kernels_reason() {
     #[derive(Debug, thiserror::Error)]
     #[error("the call failed\n0: (85) call 113\nR1 is wrong\nprocessed 9 insns")]

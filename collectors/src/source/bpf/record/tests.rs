@@ -48,7 +48,8 @@ fn bytes(words: &[u64]) -> Vec<u8> {
 }
 
 fn one(words: &[u64]) -> Cache {
-    let seen = parse(&bytes(words));
+    let (seen, whole) = parse(&bytes(words));
+    assert!(whole);
     assert_eq!(seen.len(), 1);
     seen.into_iter().next().unwrap().cache
 }
@@ -182,7 +183,8 @@ fn parts_belong_to_the_cache_that_follows() {
     ));
     words.extend(cache(&[]));
     words.extend(cache(&[]));
-    let seen = parse(&bytes(&words));
+    let (seen, whole) = parse(&bytes(&words));
+    assert!(whole);
     assert_eq!(seen.len(), 2);
     let (node, cpu) = (&seen[0].cache.nodes[0], &seen[0].cache.cpus[0]);
     assert_eq!((node.node, node.slabs), (NodeId(1), Some(Slabs(7))));
@@ -196,16 +198,76 @@ fn parts_belong_to_the_cache_that_follows() {
 fn broken_streams_end_the_reading_and_nothing_else() {
     let whole = bytes(&[cache(&[]), cache(&[])].concat());
     for length in 0..whole.len() {
-        assert!(parse(&whole[..length]).len() <= 1, "{length}");
+        let (seen, all) = parse(&whole[..length]);
+        assert!(seen.len() <= 1, "{length}");
+        // Nobody can see that a stream ends between two caches.
+        assert_eq!(all, length % (CACHE_WORDS * 8) == 0, "{length}");
     }
     for word in [0, u64::MAX, head(RECORD_CACHE, 1), head(9, CACHE_WORDS)] {
         let mut words = cache(&[]);
         words.extend(cache(&[]));
         words[CACHE_WORDS] = word;
-        assert_eq!(parse(&bytes(&words)).len(), 1);
+        let (seen, all) = parse(&bytes(&words));
+        assert_eq!((seen.len(), all), (1, false));
     }
+    // Parts without their cache are of none.
+    let mut words = cache(&[]);
+    words.extend(record(RECORD_CPU, CPU_WORDS, &[(CPU_NUMBER, 0)]));
+    let (seen, all) = parse(&bytes(&words));
+    assert_eq!((seen.len(), all), (1, false));
+    assert!(seen[0].cache.cpus.is_empty());
     // Whatever the words are, figures come out of them without a panic.
     let mut words = vec![u64::MAX; CACHE_WORDS];
     words[0] = head(RECORD_CACHE, CACHE_WORDS);
-    assert_eq!(parse(&bytes(&words)).len(), 1);
+    assert_eq!(parse(&bytes(&words)).0.len(), 1);
+}
+
+#[test]
+fn a_list_of_which_nothing_was_looked_at_tells_nothing() {
+    let nothing = [
+        (CACHE_WALKED, 0),
+        (CACHE_WALKED_OBJECTS, 0),
+        (CACHE_WALKED_INUSE, 0),
+    ];
+    let mut cut = cache(&nothing);
+    cut[CACHE_MOVED] = MOVED_CUT as u64;
+    let cut = one(&cut);
+    assert_eq!(cut.get(Quantity::ObjectsPartial), None);
+    assert_eq!(cut.get(Quantity::Objects), None);
+    assert!(cut.occupancy.is_none());
+    assert_eq!(cut.get(Quantity::Partial), Some(Approx::exact(20)));
+}
+
+#[test]
+fn what_could_not_be_read_of_one_part_is_not_known_of_the_whole() {
+    // The programs take back what only some processors told.
+    let unread = [
+        CACHE_CPU_SLABS,
+        CACHE_CPU_FREE,
+        CACHE_CPU_PARTIAL_SLABS,
+        CACHE_CPU_PARTIAL_FREE,
+    ];
+    let mut words = cache(&[]);
+    for word in unread {
+        words[CACHE_KNOWN] &= !(1 << word);
+    }
+    words[CACHE_MOVED] = MOVED_UNREAD as u64;
+    let cache = one(&words);
+    for unknown in [Quantity::Objects, Quantity::Parked, Quantity::CpuSlabs] {
+        assert_eq!(cache.get(unknown), None, "{}", unknown.name());
+    }
+    assert_eq!(cache.get(Quantity::Slabs), Some(Approx::exact(100)));
+    assert!(cache.occupancy.unwrap().approx);
+}
+
+#[test]
+fn a_count_below_zero_is_none() {
+    let cache = one(&cache(&[
+        (CACHE_SLABS, u64::MAX),
+        (CACHE_TOTAL_OBJECTS, u64::MAX - 5),
+    ]));
+    for unknown in [Quantity::Slabs, Quantity::TotalObjects, Quantity::Objects] {
+        assert_eq!(cache.get(unknown), None, "{}", unknown.name());
+    }
+    assert!(cache.occupancy.is_none());
 }
