@@ -45,8 +45,9 @@ fn a_refusal_is_one_line_that_ends_with_the_kernels_reason() {
 fn a_log_that_is_empty_is_not_announced() {
     #[derive(Debug, thiserror::Error)]
     #[error("the call failed: permission denied. Verifier output: ")]
-    struct Outer;
-    let said = refused("loading", &Outer).to_string();
+    struct Outer(#[source] std::io::Error);
+    let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+    let said = refused("loading", &Outer(denied)).to_string();
     assert_eq!(said, "loading: the call failed: permission denied.");
 }
 
