@@ -60,7 +60,9 @@ while [ $i -lt 100 ]; do
 done
 found
 open=$(grep do_sys_open sites | awk -F, '{ s += $3 } END { print s + 0 }')
-holds "100 open files are outstanding, by their stack ($open)" "$open" -ge 100 -a "$open" -lt 200
+# What interrupted the same program is told, and not in the list.
+missed=$(sed -n 's/.* live sites: \([0-9]*\) allocations and .* missed in interrupts.*/\1/p' following)
+holds "100 open files are outstanding, by their stack ($open, ${missed:-0} missed)" $((open + ${missed:-0})) -ge 100 -a "$open" -lt 200
 
 load_slabbug
 # The cache is the module's own: nobody else allocates from it.
@@ -72,7 +74,10 @@ LOAD
 counted counted
 is "allocations" "$(figure allocs)" 5000
 is "frees" "$(figure frees)" 3000
-holds "slabs came for them" "$(figure slabs_in)" -gt 10
+case $(uname -r) in
+6.[0-9].* | 6.1[01].*) is "slabs that come are not told before 6.12" "$(figure slabs_in)" "" ;;
+*) holds "slabs came for them" "$(figure slabs_in)" -gt 10 ;;
+esac
 
 # 321 objects stay, by one function.
 follow counted
