@@ -185,6 +185,25 @@ fn objects_in_use_follow_what_is_made_and_given_back() {
     }
 }
 
+/// What is in use and near processors, by name.
+fn seen(programs: &mut Snapshots) -> BTreeMap<String, [Option<u64>; 4]> {
+    let caches = programs
+        .caches(&Demand::everything(), &mut Warnings::default())
+        .unwrap();
+    let parts = |cache: &Cache| {
+        let of = |q| cache.get(q).map(|figure| figure.value);
+        [
+            of(Quantity::Objects),
+            of(Quantity::Parked),
+            of(Quantity::CpuSlabs),
+            of(Quantity::ObjectsCpuPartial),
+        ]
+    };
+    let all = caches.iter();
+    all.map(|cache| (cache.name.to_string(), parts(cache)))
+        .collect()
+}
+
 /// Programs that ran before remember lists of quiet processors; what they tell is
 /// what programs tell that see everything for the first time.
 #[test]
@@ -192,23 +211,6 @@ fn a_later_pass_tells_what_a_first_one_does() {
     let Some(mut later) = programs() else {
         return;
     };
-    fn seen(programs: &mut Snapshots) -> BTreeMap<String, [Option<u64>; 4]> {
-        let caches = programs
-            .caches(&Demand::everything(), &mut Warnings::default())
-            .unwrap();
-        let parts = |cache: &Cache| {
-            let of = |q| cache.get(q).map(|figure| figure.value);
-            [
-                of(Quantity::Objects),
-                of(Quantity::Parked),
-                of(Quantity::CpuSlabs),
-                of(Quantity::ObjectsCpuPartial),
-            ]
-        };
-        let all = caches.iter();
-        all.map(|cache| (cache.name.to_string(), parts(cache)))
-            .collect()
-    }
     let (mut same, mut wrong) = (BTreeSet::new(), BTreeMap::new());
     for _ in 0..30 {
         seen(&mut later);
