@@ -86,6 +86,7 @@ enum moved {
 	MOVED_CPU = 4,		/* a processor's list changed while it was walked */
 	MOVED_BARN = 8,		/* a barn did */
 	MOVED_UNREAD = 16,	/* a part could not be read: its words are not known */
+	MOVED_BETWEEN = 32,	/* slabs or sheaves went from one list to another, or came or went */
 };
 
 /* Words of the map `settings`. */

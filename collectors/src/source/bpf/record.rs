@@ -77,6 +77,7 @@ numbers! {
     MOVED_CPU = 4;
     MOVED_BARN = 8;
     MOVED_UNREAD = 16;
+    MOVED_BETWEEN = 32;
     SETTING_WALK = 0;
     SETTING_PARTS = 1;
     SETTING_BUDGET = 2;
@@ -291,7 +292,8 @@ fn figures(record: Record<'_>, cache: &mut Cache) {
         MOVED_CPU,
     );
     let parked = parked(record);
-    figure(Quantity::Parked, parked, MOVED_CPU | MOVED_BARN);
+    let near = MOVED_CPU | MOVED_BARN | MOVED_BETWEEN;
+    figure(Quantity::Parked, parked, near);
     let total = cache.get(Quantity::TotalObjects).map(|of| of.value);
     if let (Some(total), Some(lists), Some(parked)) = (total, lists, parked) {
         let free = lists.free.saturating_add(parked);

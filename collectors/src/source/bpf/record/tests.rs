@@ -146,6 +146,15 @@ fn what_moved_is_marked_and_what_was_cut_is_drawn_out() {
     assert!(!moved.get(Quantity::ObjectsPartial).unwrap().approx);
     assert!(moved.occupancy.unwrap().approx);
 
+    // A slab or a sheaf may have been counted in two places, or in none.
+    let mut between = cache(&[]);
+    between[CACHE_MOVED] = MOVED_BETWEEN as u64;
+    let between = one(&between);
+    for twice in [Quantity::Objects, Quantity::Parked] {
+        assert!(between.get(twice).unwrap().approx, "{}", twice.name());
+    }
+    assert!(!between.get(Quantity::ObjectsPartial).unwrap().approx);
+
     // Twenty of forty were looked at.
     let mut cut = cache(&[(CACHE_PARTIAL, 40)]);
     cut[CACHE_MOVED] = MOVED_CUT as u64;
