@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # What a process pays for being seen from outside:
-#   inspected.sh [ROUNDS] [WORKLOAD...]      21 rounds of slabs and random
-# A workload of compare/loads.c repeats fixed work in one process, in pairs of windows of at least a second: in one
-# slabctl looks at it ten times a second, in the other slabctl is stopped; which is first changes from pair to pair.
-# Then the same work runs in processes without and with a segment, in turn. It prints the median of the ratios of the
-# workload's own processor time, and the interval that holds the median at 95 % or more.
+#   inspected.sh [ROUNDS] [WORKLOAD...]      40 rounds of slabs and random
+# A workload of compare/loads.c repeats fixed work in one process, on a processor of its own, with real-time priority where
+# that is allowed; slabctl looks at it ten times a second from another processor. A round is six windows of half a
+# second or more, one order and then the same backwards: slabctl looks, slabctl is stopped, and stopped once more, which
+# shows the noise. Compared is the processor time that the workload says it took for a window's work.
+# Then the same work runs in processes without and with a segment, in turn.
+# Of the ratios it prints the mean without the lowest and highest fifth, and the interval that holds 95 % of such means of
+# samples of the rounds.
 # With valgrind it counts the instructions of "slabs" with and without a segment, too.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,56 +28,73 @@ if command -v valgrind >/dev/null; then
 fi
 
 exec python3 - "$work" "$@" <<'PYTHON'
-import math, os, signal, statistics, subprocess, sys, time
+import math, os, random, signal, subprocess, sys, time
 
 work, words = sys.argv[1], sys.argv[2:]
-rounds = int(words.pop(0)) if words else 21
+rounds = int(words.pop(0)) if words else 40
 loads = words or ["slabs", "random"]
+processors = sorted(os.sched_getaffinity(0))
+random.seed(1)
+realtime = subprocess.run(["chrt", "-r", "1", "true"], stderr=subprocess.DEVNULL).returncode == 0
+if not realtime:
+    print("no real-time priority: expect noise")
+if len(processors) < 2:
+    print("one processor: looking takes it from the workload, and empties its caches")
 
 
 def start(load, place, forever=()):
     env = dict(os.environ, LD_PRELOAD=work + "/libslabcore_preload.so", SLABCORE_SEGMENT=place)
-    return subprocess.Popen([work + "/loads", load, *forever], env=env, stdout=subprocess.PIPE, text=True)
+    command = ["env", *(f"{name}={env[name]}" for name in ("LD_PRELOAD", "SLABCORE_SEGMENT")), work + "/loads", load, *forever]
+    command = ["taskset", "-c", str(processors[0])] + (["chrt", "-r", "1"] if realtime else []) + command
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def interval(values):
-    """The narrowest ranks around the median with 95 %, and what they hold."""
-    values, n = sorted(values), len(values)
-    for k in range((n - 1) // 2, -1, -1):
-        held = sum(math.comb(n, i) for i in range(k + 1, n - k)) / 2 ** n
-        if held >= 0.95:
-            break
-    return values[k], values[n - 1 - k], held
+def middle(values):
+    values = sorted(values)
+    cut = len(values) // 5
+    values = values[cut:len(values) - cut]
+    return sum(values) / len(values)
 
 
 def tell(what, ratios):
-    low, high, held = interval(ratios)
-    print(f"{what}: {statistics.median(ratios):.4f} [{low:.4f}, {high:.4f}] ({held:.1%}, {len(ratios)} pairs)", flush=True)
-
-
-def window(child, n):
-    child.stdout.readline()  # Begun in the window before.
-    return sum(int(child.stdout.readline()) for _ in range(n))
+    means = sorted(middle(random.choices(ratios, k=len(ratios))) for _ in range(4000))
+    print(f"{what}: {middle(ratios):.4f} [{means[100]:.4f}, {means[-101]:.4f}] ({len(ratios)} rounds)", flush=True)
 
 
 def looked_at(load):
     child = start(load, "memfd", ["forever"])
     first = min(int(child.stdout.readline()) for _ in range(3))
-    n = max(1, math.ceil(1e9 / first))
-    look = subprocess.Popen([work + "/slabctl", "report", "--json", "--pid", str(child.pid), "--watch", "100ms"],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    n = max(1, math.ceil(5e8 / first))
+    looks = os.path.join(work, "looks")
+    with open(looks, "w") as output:
+        look = subprocess.Popen(["taskset", "-c", str(processors[-1]), work + "/slabctl", "report", "--json", "--pid",
+                                 str(child.pid), "--watch", "100ms"], stdout=output, stderr=subprocess.DEVNULL)
     time.sleep(0.5)
-    ratios = []
-    for pair in range(rounds):
-        took = {}
-        for on in (True, False) if pair % 2 else (False, True):
-            look.send_signal(signal.SIGCONT if on else signal.SIGSTOP)
-            took[on] = window(child, n)
-        ratios.append(took[True] / took[False])
+
+    def window(on):
+        look.send_signal(signal.SIGCONT if on else signal.SIGSTOP)
+        child.stdout.readline()  # Begun in the window before.
+        return sum(int(child.stdout.readline()) for _ in range(n))
+
+    def number():
+        with open(looks) as output:
+            return sum('"generated_at"' in line for line in output)
+
+    seen, noise, seconds, before = [], [], 0, number()
+    for _ in range(rounds):
+        order = random.sample(["look", "stop", "again"], 3)
+        took = dict.fromkeys(order, 0)
+        for kind in order + order[::-1]:
+            began = time.monotonic()
+            took[kind] += window(kind == "look")
+            seconds += (time.monotonic() - began) * (kind == "look")
+        seen.append(2 * took["look"] / (took["stop"] + took["again"]))
+        noise.append(took["again"] / took["stop"])
     assert look.poll() is None, "slabctl ended"
     look.kill()
     child.kill()
-    tell(f"{load}: looked at ten times a second / not, windows of {n}", ratios)
+    tell(f"{load}: looked at {(number() - before) / seconds:.1f} times a second / not, windows of {n} of {first / 1e6:.0f} ms", seen)
+    tell(f"{load}: not / not", noise)
 
 
 def once(load, place):
@@ -88,9 +108,14 @@ def once(load, place):
 
 for load in loads:
     looked_at(load)
-    ratios = []
-    for n in range(rounds * 3):
-        took = {place: once(load, place) for place in (["off", "memfd"] if n % 2 else ["memfd", "off"])}
-        ratios.append(took["memfd"] / took["off"])
-    tell(f"{load}: with a segment / without", ratios)
+    segment, noise = [], []
+    for _ in range(rounds * 2):
+        order = random.sample(["memfd", "off", "again"], 3)
+        took = dict.fromkeys(order, 0)
+        for kind in order + order[::-1]:
+            took[kind] += once(load, "memfd" if kind == "memfd" else "off")
+        segment.append(2 * took["memfd"] / (took["off"] + took["again"]))
+        noise.append(took["again"] / took["off"])
+    tell(f"{load}: with a segment / without", segment)
+    tell(f"{load}: without / without", noise)
 PYTHON

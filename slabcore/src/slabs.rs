@@ -12,6 +12,7 @@ use crate::segment::{Event, event};
 use crate::slab::{Chain, Links, NONE, Table, WasFull, Word, place};
 use crate::stats::Stat;
 use crate::sync::Ordering::{Relaxed, Release};
+use crate::sys;
 use crate::wake;
 
 /// What is left to do after a free.
@@ -31,6 +32,12 @@ impl CacheCore {
         }
     }
 }
+
+/// A cache with more slabs of a node than this gets the memory of a new one at once, not by a fault
+/// for each page: it will need it.
+const POPULATED_FROM: u64 = 4;
+/// Objects of this size or more may have room that is never used (`heap::sizes::grown`).
+const POPULATED_BELOW: u32 = 2 * sys::PAGE as u32;
 
 impl Cx<'_> {
     /// A new slab, frozen, its objects counted as taken and chained, unless they
@@ -77,6 +84,12 @@ impl Cx<'_> {
         let made = [run.page.into(), objects.into()];
         event(Event::SlabAllocated, core.id + 1, made);
         self.inc(Stat::AllocSlab);
+        if run.clean
+            && core.size < POPULATED_BELOW
+            && core.nodes[node].node.nr_slabs.load(Relaxed) > POPULATED_FROM
+        {
+            sys::populate(pages.address(run.page), pages.run_bytes(run.page));
+        }
         if core.hooks.is_some() || core.ctor.is_some() {
             (0..objects).for_each(|object| core.construct(run.page, object, objects));
         }

@@ -123,6 +123,15 @@ pub unsafe fn decommit(at: usize, bytes: usize) -> bool {
     unsafe { libc::madvise(at as *mut _, bytes, libc::MADV_DONTNEED) == 0 }
 }
 
+/// Asks for the memory of usable addresses at once, if there is more than a page. Where that is
+/// refused (before Linux 5.14, or for want of memory), it comes when it is touched.
+pub fn populate(at: usize, bytes: usize) {
+    if bytes > PAGE {
+        // SAFETY: what is there already stays as it is.
+        unsafe { libc::madvise(at as *mut _, bytes, libc::MADV_POPULATE_WRITE) };
+    }
+}
+
 /// Ends a mapping.
 ///
 /// # Safety

@@ -218,3 +218,40 @@ fn all_alignments_are_met() {
         }
     }
 }
+
+/// Whether there is memory at an address.
+fn resident(at: usize) -> bool {
+    let mut there = 0u8;
+    let page = at & !(PAGE - 1);
+    // SAFETY: asks about one page, which is mapped.
+    let asked = unsafe { libc::mincore(page as *mut _, PAGE, &raw mut there) };
+    assert_eq!(asked, 0);
+    there & 1 == 1
+}
+
+#[test]
+fn a_class_that_grows_gets_memory_for_whole_slabs() {
+    let heap = heap(None, Policy::Hybrid);
+    // Allocated and not touched: 32 KiB for a slab.
+    let objects: Vec<_> = (0..2000).map(|_| get(heap, 512)).collect();
+    let at = |n: usize| objects[n].as_ptr() as usize;
+    assert!(!resident(at(60)), "the first slab may stay almost unused");
+    // SAFETY: the objects are mapped and nobody else's.
+    let supported = unsafe {
+        libc::madvise(
+            (at(60) & !(PAGE - 1)) as *mut _,
+            PAGE,
+            libc::MADV_POPULATE_WRITE,
+        )
+    } == 0;
+    assert_eq!(resident(at(1000)), supported);
+    // But not for room to grow.
+    let rooms = (0..50).map(|_| heap.alloc_growing(9000).unwrap());
+    let rooms: Vec<_> = rooms.collect();
+    for object in &rooms {
+        assert!(!resident(object.as_ptr() as usize + 20_000));
+    }
+    for object in rooms.into_iter().chain(objects) {
+        assert_eq!(free(heap, object), Freed::Done);
+    }
+}

@@ -141,9 +141,7 @@ fn watch(
         if args.count.is_some_and(|count| u64::from(round) >= count) {
             break;
         }
-        // From the monotonic clock, so that rounds do not drift.
-        let next = every.saturating_mul(round).saturating_sub(start.elapsed());
-        std::thread::sleep(next);
+        std::thread::sleep(interval::until_next(start.elapsed(), every));
     }
     Ok(Status::Ok)
 }
