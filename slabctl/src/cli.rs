@@ -159,7 +159,7 @@ pub(crate) enum DemoPolicy {
     CpuPartial,
     /// Linux 6.8 to 6.17: slabs on that list are frozen only when picked.
     DelayedFreeze,
-    /// Linux 7.0: sheaves and barns, no slab in hand (the default).
+    /// Linux 7.0: sheaves and barns, no slab in hand (what --demo shows).
     Sheaves,
     /// Sheaves in front of slabs that CPUs own.
     Hybrid,

@@ -135,6 +135,9 @@ pub(crate) fn with_hints(error: Error) -> Failure {
     let process = is_about_a_process(&error);
     let failure = Failure::from(error);
     match failure.status {
+        Status::Permission if process && rustix::process::geteuid().is_root() => {
+            failure.hint("the system does not let root look into it either")
+        }
         Status::Permission if process => failure
             .hint("only the process's user and root may look into it: try `sudo slabctl ...`"),
         Status::Unavailable if process => {

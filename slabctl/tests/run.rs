@@ -69,6 +69,10 @@ fn faulty(dir: &Path) -> Option<std::path::PathBuf> {
                 memset(kept[3] + 100, 7, 5);
             if (argc > 1 && !strcmp(argv[1], "twice"))
                 other = malloc(50), free(other), free(other);
+            if (argc > 1 && !strcmp(argv[1], "large"))
+                other = malloc(5 << 20);
+            if (argc > 1 && !strcmp(argv[1], "quick"))
+                quick_exit(0);
             return 0;
         }"#;
     fs::write(&source, text).unwrap();
@@ -116,8 +120,33 @@ fn what_is_wrong_with_a_program_is_told_and_is_status_3() {
             told.stderr
         );
     }
+    // No row has what is too large for slabs, and it is told.
+    let large = run(&["run", "--leaks", "--", program, "large"]);
+    let says = "beside the caches there are 1 large objects in 8.00M";
+    assert!(large.stderr.contains(says), "{}", large.stderr);
+    // What was not checked is not sound.
+    let unseen = checked("quick");
+    assert_eq!(unseen.code, Some(69), "{}", unseen.stderr);
     let refused = run(&["run", "--debug", "XYZ", "--", program]);
     check_error(&refused, 2);
+}
+
+#[test]
+fn a_path_that_the_loader_takes_apart_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("sp ace");
+    fs::create_dir(&place).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_slabctl"), place.join("slabctl")).unwrap();
+    fs::copy(library(), place.join("libslabcore_preload.so")).unwrap();
+    let mut command = Command::new(place.join("slabctl"));
+    command.args(["run", "--", "/bin/true"]);
+    let refused = finish(with_clean_environment(command));
+    check_error(&refused, 69);
+    assert!(
+        refused.stderr.contains("space or colon"),
+        "{}",
+        refused.stderr
+    );
 }
 
 /// The bytes of a column of a table on standard error, line by line.
@@ -181,6 +210,11 @@ fn the_exit_status_is_the_programs() {
         killed.stderr
     );
     assert_eq!(run(&["run", "--", "/nonexistent"]).code, Some(127));
+    // Who ignores the ends of children has that inherited.
+    let mut ignoring = Command::new("sh");
+    ignoring.args(["-c", "trap '' CHLD; exec \"$0\" run -- sh -c 'exit 5'"]);
+    ignoring.arg(env!("CARGO_BIN_EXE_slabctl"));
+    assert_eq!(finish(with_clean_environment(ignoring)).code, Some(5));
     check_error(&run(&["run", "--demo", "--", "/bin/true"]), 2);
 }
 

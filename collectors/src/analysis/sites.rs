@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::model::{AgeUnit, Cache, CallSite, Flag, OriginKind, Pinned, SiteKind, Snapshot};
+use crate::model::{AgeUnit, Cache, CallSite, Flag, Layer, OriginKind, Pinned, SiteKind, Snapshot};
 use crate::source::doctor::boot_words;
 use crate::units::{Scale, size};
 
@@ -283,6 +283,14 @@ pub fn why_none(snapshot: &Snapshot, caches: &[&Cache], name: Option<&str>) -> V
     if snapshot.origin.kind == OriginKind::Process {
         return vec![
             "no call sites: a process keeps them in caches that it debugs with U (SLABCORE_DEBUG=U, or EngineConfig::debug)".to_owned(),
+        ];
+    }
+    if caches.iter().any(|of| of.layers.contains(Layer::Engine))
+        && snapshot.origin.kind != OriginKind::Demo
+    {
+        return vec![
+            "no call sites: the last figures that a process left have none; a core has them"
+                .to_owned(),
         ];
     }
     if snapshot.origin.kind == OriginKind::Demo {

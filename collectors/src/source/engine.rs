@@ -14,7 +14,7 @@ use crate::analysis::consistency;
 use crate::model::{
     Allocator, Approx, Cache, CacheId, Counter, CounterId, Counters, CpuId, CpuPart, Ctor, Era,
     Flag, Layer, MemInfo, NodeId, NodePart, Objects, Occupancy, Origin, Quantity, Slabs, Snapshot,
-    System, Warnings,
+    System, Warning, WarningCode, Warnings,
 };
 
 /// Bytes of the engine's pages (`slabcore`: its glossary).
@@ -37,7 +37,24 @@ pub(super) fn snapshot(
     system.cpus = u32::try_from(slots.len()).ok();
     system.nodes = nodes.and_then(|n| u32::try_from(n).ok());
     let caches = caches().zip(0..).map(|(of, id)| cache(of, CacheId(id)));
+    let mut warnings = warnings;
+    if let Some(of) = large(engines) {
+        warnings.push(of);
+    }
     finish(system, caches.collect(), origin, warnings)
+}
+
+/// Objects too large for slabs are in no cache's figures, and have no call sites.
+fn large(engines: &[EngineSnapshot]) -> Option<Warning> {
+    let number: u64 = engines.iter().map(|of| of.large.0).sum();
+    let bytes: u64 = engines.iter().map(|of| of.large.1).sum();
+    (number > 0).then(|| {
+        let space = crate::units::size(bytes, crate::units::Scale::Iec);
+        let says = format!(
+            "beside the caches there are {number} large objects in {space} of pages of their own: no row has them, and no call site"
+        );
+        Warning::new(WarningCode::Note, says)
+    })
 }
 
 /// What a process published: sums; not nodes, slots and the occupancy of slabs. What its segment

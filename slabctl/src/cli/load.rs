@@ -92,11 +92,13 @@ Examples:
   slabctl run --leaks -- ./server-test          what is allocated at the end, by stack
 
 The program gets slabcore by LD_PRELOAD, and so do its children. What was asked
-for is told when it ends by exit or from main, before it is gone; a program that
-ends by _exit or a signal tells nothing. It goes to standard error, since
-standard output is the program's. The exit status is the program's. A program
-that becomes another by exec goes on; children are on slabcore, too, but not
-told of. --keep leaves one file, also of a program that a signal ends.")]
+for is told when it ends by exit, _exit or from main, before it is gone; a program
+that a signal ends tells nothing. It goes to standard error, since standard
+output is the program's. The exit status is the program's, or 69 if it is 0 and
+--validate could not look. A program that becomes another by exec goes on, and
+it is the last that is told of; children are on slabcore, too, but not told of.
+--keep leaves one file, also of a program that a signal ends; a core of it needs
+bit 3 of /proc/PID/coredump_filter to be read by --core.")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch on the command line"
@@ -105,7 +107,7 @@ pub(crate) struct Run {
     /// Debug caches, as the kernel's slab_debug: FZPU, or FZPU,kmalloc-64.
     #[arg(long, value_name = "FZPU[,CACHES]")]
     pub(crate) debug: Option<String>,
-    /// The allocator's design.
+    /// The allocator's design; hybrid without it.
     #[arg(long, value_enum, value_name = "POLICY")]
     pub(crate) policy: Option<super::DemoPolicy>,
     /// Its caches at its end, the largest first.

@@ -26,6 +26,13 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Status> {
         return Err(Failure::usage("ps has no json lines; use --json").into());
     }
     let listing = process::list(global.pid)?;
+    if let Some(pid) = global.pid
+        && listing == process::Listing::default()
+        && process::start_of(pid).is_none()
+    {
+        let error = format!("process {pid}: no process has this number");
+        return Err(Failure::new(Status::Unavailable, error).into());
+    }
     let mut out = Context::out();
     if global.format() == Format::Json {
         let document = json_ps::document(&listing, jiff::Timestamp::now());
@@ -48,7 +55,12 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Status> {
     if listing.hidden > 0 {
         let n = listing.hidden;
         context.note(&format!(
-            "note: {n} processes of others could not be looked at (as root they can)"
+            "note: {n} processes could not be looked at: the system does not allow it{}",
+            if rustix::process::geteuid().is_root() {
+                ""
+            } else {
+                "; root may"
+            }
         ));
     }
     Ok(Status::Ok)

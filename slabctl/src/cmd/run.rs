@@ -15,9 +15,9 @@ use collectors::source::process::{self, ProcessSource, Watcher};
 use collectors::source::{Demand, Engines as _, Source as _};
 
 use super::select::Selection;
-use super::stat::load::Load;
+use super::stat::load::{Load, Outcome};
 use super::{Context, report, sites, validate};
-use crate::cli::{DemoPolicy, Run as Args};
+use crate::cli::{DemoPolicy, Format, Run as Args};
 use crate::fail::{Failure, Status};
 use crate::open;
 use crate::output::text::one_line;
@@ -56,7 +56,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     };
     if is_watched(args) && looked.is_none() {
         context.note(&format!(
-            "warning: {outcome} without waiting to be looked at: by a signal, by _exit, or without the library"
+            "warning: {outcome} without waiting to be looked at: {}",
+            unseen(&outcome)
         ));
     }
     if let Some(kept) = &kept {
@@ -65,8 +66,19 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
     // What went wrong is told when the program has ended, not instead of waiting for that.
     Ok(match looked.transpose()? {
         Some(false) => Status::Findings,
+        // What was not checked is not sound.
+        None if args.validate && outcome.code == Some(0) => Status::Unavailable,
         _ => outcome.status(),
     })
+}
+
+/// How a program may end that was not looked at.
+fn unseen(outcome: &Outcome) -> &'static str {
+    if outcome.signal.is_some() {
+        "a signal ends it at once"
+    } else {
+        "by quick_exit or a call of the system, or it ran without the library, which programs that are static or setuid do"
+    }
 }
 
 fn step(begun: Instant) -> Duration {
@@ -87,6 +99,11 @@ fn check(context: &Context, args: &Args) -> Result<(), Failure> {
     if context.global.from.is_some() || context.global.root.is_some() {
         return Err(Failure::usage(
             "run starts a program of its own: no --from, no --root",
+        ));
+    }
+    if args.report && (args.validate || args.leaks) && context.global.format() != Format::Table {
+        return Err(Failure::usage(
+            "the report as a document is one: no --validate and --leaks beside it",
         ));
     }
     let select = &args.select;
@@ -128,11 +145,21 @@ fn library() -> Result<PathBuf, Failure> {
     let mut paths = places.iter().map(|place| dir.join(place).join(LIBRARY));
     let found = paths.find(|path| path.is_file());
     let found = found.and_then(|path| path.canonicalize().ok());
-    found.ok_or_else(|| {
+    let found = found.ok_or_else(|| {
         let error = format!("run: {LIBRARY} is not beside {}", own.display());
         Failure::new(Status::Unavailable, error)
             .hint("cargo build --release puts both in one place")
-    })
+    })?;
+    // The loader takes LD_PRELOAD apart at these (ld.so(8)).
+    let text = found.as_os_str().as_encoded_bytes();
+    if text.iter().any(|byte| b" :\t\n".contains(byte)) {
+        let path = found.display();
+        let error =
+            format!("run: the loader cannot preload {path}: a space or colon is in its path");
+        return Err(Failure::new(Status::Unavailable, error)
+            .hint("slabctl and its library work from any path without them"));
+    }
+    Ok(found)
 }
 
 /// Where the last figures of the program are kept: a file of this run, which the program's
@@ -184,6 +211,10 @@ fn environment(args: &Args, library: &Path, kept: Option<&Path>) -> Vec<(&'stati
     if let Some(kept) = kept {
         let place = format!("file:{}", kept.display());
         list.push(("SLABCORE_SEGMENT", place.into()));
+    } else if is_watched(args) && std::env::var_os("SLABCORE_SEGMENT").is_some_and(|of| of == "off")
+    {
+        // Without one it could not be looked at.
+        list.push(("SLABCORE_SEGMENT", "memfd".into()));
     }
     list
 }
@@ -216,8 +247,17 @@ fn look(context: &Context, args: &Args, pid: u32) -> anyhow::Result<bool> {
             report::write_plain(&plain, &snapshot, &args.select, &mut out)?;
         }
         if args.leaks {
-            writeln!(out, "still allocated at the end, by stack:")?;
-            sites::held(&snapshot, context.global.scale(), &mut out)?;
+            let mut held = Vec::new();
+            sites::held(&snapshot, context.global.scale(), &mut held)?;
+            if held.is_empty() {
+                writeln!(
+                    out,
+                    "still allocated at the end: nothing that a call site is known of"
+                )?;
+            } else {
+                writeln!(out, "still allocated at the end, by stack:")?;
+                out.write_all(&held)?;
+            }
         }
         // They are told on standard error, too.
         drop(out);

@@ -423,7 +423,7 @@ fn sites(cache: &Cache, out: &mut impl Write) -> anyhow::Result<()> {
         let why = if cache.flags.is_set(Flag::StoreUser) {
             "recorded, but not in this source; slabctl capture --traces saves them".to_owned()
         } else if cache.layers.contains(Layer::Engine) {
-            "not recorded under the demonstration load".to_owned()
+            "kept in caches that are debugged with U".to_owned()
         } else {
             let name = text::safe(&cache.name);
             format!("not recorded; boot with slab_debug=U,{name} to have them")

@@ -53,7 +53,13 @@ pub(super) struct CoreMemory {
 
 impl CoreMemory {
     fn open(path: &Path) -> Result<(Self, Vec<Mapping>), Error> {
-        let file = slabcore::inspect::open_plain(path).map_err(|e| Error::from_io(path, e))?;
+        let file = slabcore::inspect::open_plain(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::InvalidInput => Error::Unrecognised {
+                path: path.to_owned(),
+                why: "no plain file".to_owned(),
+            },
+            _ => Error::from_io(path, error),
+        })?;
         let broken = |why: &str| Error::Broken {
             path: path.to_owned(),
             why: why.to_owned(),

@@ -70,7 +70,9 @@ impl Source for SegmentSource {
             format::state::ENDED => "the process came to its end",
             format::state::FAULT => "the process was stopped after a report",
             _ if is_running(&self.segment) => "the process still runs: --pid shows more",
-            _ => "the process ended without a word, as by a signal",
+            _ => {
+                "the process ended without a word, as by a signal: what it did after its figures were last published is not in them"
+            }
         };
         warnings.push(Warning::new(WarningCode::Note, says));
         note_age(&self.segment, None, &mut warnings);

@@ -42,7 +42,7 @@ pub(super) fn write(
     context.note(if chosen.rows.iter().any(recorded) {
         "call sites are recorded, but not in this source: slabctl capture --traces saves them"
     } else if chosen.rows.iter().any(of_engine) {
-        "no call sites here: they are not recorded under the demonstration load"
+        "no call sites here: an engine keeps them in caches that it debugs with U (SLABCORE_DEBUG=U), and a file of its last figures has none"
     } else {
         "no call sites here: caches record them only when booted with slab_debug=U (or slab_debug=U,CACHE)"
     });

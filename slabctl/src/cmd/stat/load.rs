@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use collectors::source::process;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, wait};
-use signal_hook::consts::{SIGINT, SIGQUIT};
+use signal_hook::consts::{SIGCHLD, SIGINT, SIGQUIT};
 
 use crate::fail::{Failure, Status};
 
@@ -60,8 +60,9 @@ impl Load {
         let Some((program, args)) = command.split_first() else {
             return Err(Failure::usage("no command was given"));
         };
-        // Keys that interrupt are for the command; what it did is told afterwards.
-        for signal in [SIGINT, SIGQUIT] {
+        // Keys that interrupt are for the command; what it did is told afterwards. Where ends of
+        // children are ignored, which is inherited, the system forgets how they ended.
+        for signal in [SIGINT, SIGQUIT, SIGCHLD] {
             let noted = Arc::new(AtomicBool::new(false));
             signal_hook::flag::register(signal, noted)
                 .map_err(|e| Failure::new(Status::Failed, e.to_string()))?;

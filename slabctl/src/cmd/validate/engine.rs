@@ -60,7 +60,7 @@ fn not_acknowledged(source: &dyn Engines) -> Failure {
         WAIT.as_secs()
     );
     Failure::new(Status::Failed, error)
-        .hint("a process answers when it allocates: one that waits does not")
+        .hint("a process answers when an allocation or free leaves its fast path: one that waits does not, nor one that takes and gives back the same few objects")
         .hint("without --ask its structures are checked from outside")
 }
 
