@@ -48,6 +48,16 @@ pub(super) struct NodeImage {
     pub is_free: bool,
 }
 
+impl NodeImage {
+    /// Its lock was free at two looks and not taken in between. The words of one look are not of
+    /// one moment: the lock may have been taken and given back between them, so that the list's
+    /// words are older than the lock's. They are compared, too.
+    pub fn held_still_until(&self, later: &Self) -> bool {
+        let list = |of: &Self| (of.head, of.tail, of.nr_partial);
+        self.is_free && later.is_free && self.lock[0] == later.lock[0] && list(self) == list(later)
+    }
+}
+
 /// A cache.
 #[derive(Debug, Clone)]
 pub(super) struct CacheImage {
@@ -405,5 +415,25 @@ pub(super) fn rows(
     match parts.iter().find(|part| !part.whole()) {
         None => Ok(()),
         Some(part) => Err(memory.missing(part.at)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_list_that_are_older_than_its_locks_are_not_of_one_moment() {
+        let node = |head, taken, is_free| NodeImage {
+            head,
+            lock: [taken, 0],
+            is_free,
+            ..NodeImage::default()
+        };
+        let now = node(7, 5, true);
+        assert!(now.held_still_until(&now));
+        for torn in [node(3, 5, true), node(7, 4, true), node(7, 5, false)] {
+            assert!(!torn.held_still_until(&now) && !now.held_still_until(&torn));
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! What it does not do: find out that nobody did; `validate` does, by the list's lock.
 
 use super::Refusal;
-use super::image::NodeImage;
+use super::image::{self, NodeImage};
 use super::marks::Look;
 use super::slabs::{self, SlabImage};
 use crate::finding::{Fault, Finding};
@@ -82,14 +82,21 @@ impl<'l> List<'l> {
         Ok(true)
     }
 
-    /// A new slab, or one of another cache.
+    /// A new slab, or one of another cache: if it is on the list still. It is read later than the
+    /// rest, and a new slab may have become another cache's since.
     fn unknown(&mut self, page: u32) -> Result<bool, Refusal> {
         let look = self.look;
         let now = slabs::one(look.memory, look.shape, look.engine, page)?;
         let foreign = now.cache != 0 && now.cache != look.cache.id + 1;
-        if foreign {
+        if !foreign {
+            return Ok(false);
+        }
+        let nodes = image::nodes(look.memory, look.shape, look.engine, look.cache)?;
+        let after = nodes.get(self.node as usize);
+        let held_still = after.is_some_and(|after| self.image.held_still_until(after));
+        if held_still {
             self.tell(Some(&now), Fault::ForeignSlab);
         }
-        Ok(foreign)
+        Ok(held_still)
     }
 }

@@ -396,9 +396,7 @@ fn own_list(look: &Look<'_>, of: &Contents, marks: &Marks<'_>, holder: Holder) -
 /// Which nodes' locks were free at two looks and not taken in between.
 fn steady(before: &[NodeImage], after: &[NodeImage]) -> Vec<bool> {
     let pairs = before.iter().zip(after);
-    pairs
-        .map(|(a, b)| a.is_free && b.is_free && a.lock[0] == b.lock[0])
-        .collect()
+    pairs.map(|(a, b)| a.held_still_until(b)).collect()
 }
 
 /// Which words hold a good link, in a slot that is only looked at.
