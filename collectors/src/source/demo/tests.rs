@@ -182,11 +182,15 @@ fn a_dump_adds_up_to_the_report() {
     for policy in [None, Some(Policy::Classic), Some(Policy::Hybrid)] {
         let mut source = DemoSource::start(policy).unwrap();
         source.control.hurry(true);
-        let dump = source.dump(&|_| true, everything());
+        // Threads of other tests that end empty their places in the caches of all engines: what
+        // moved meanwhile says so, and is looked at again.
+        let mut tries = (0..200).map(|_| source.dump(&|_| true, everything()));
+        let dump = tries.find(|dump| dump.caches.iter().all(|of| of.exact));
+        drop(tries);
+        let dump = dump.unwrap();
         source.control.hurry(false);
         assert_eq!((dump.caches.len(), dump.cut), (16, 0));
         for cache in &dump.caches {
-            assert!(cache.exact, "{}", cache.name);
             assert_eq!(cache.slabs.len() as u64, cache.slabs_total);
             let mut places = [0; 9];
             for object in cache.slabs.iter().flat_map(|slab| &slab.objects) {
