@@ -12,7 +12,7 @@ pub(crate) use bench::{Bench, BenchAction};
 pub(crate) use bench_thread::{Switches, Thread};
 pub(crate) use change::{Capture, Shrink, Tune, Validate};
 pub(crate) use inspect::{Advise, Check, Diff, Dump, Explain, Section, Show, Sites, SitesBy};
-pub(crate) use load::{Paths, Run, Stat};
+pub(crate) use load::{Paths, PathsArg, Run, Stat};
 pub(crate) use report::{Report, Select};
 pub(crate) use top::Top;
 

@@ -48,6 +48,7 @@ Examples:
   slabctl diff before.tar.zst after.tar.zst --elapsed 24h   growth per hour for files without a time
   slabctl diff --interval 10s
   slabctl diff a.tar b.tar --threshold 10M --exit-code       status 3 when a cache grew by more")]
+#[command(mut_arg("paths", |arg| arg.requires("interval")))]
 pub(crate) struct Diff {
     /// The earlier capture.
     #[arg(
@@ -62,17 +63,8 @@ pub(crate) struct Diff {
     /// Compare the running kernel with itself after this time: 10s, 5m, 1h.
     #[arg(short, long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
-    /// Have BPF programs count allocations and frees in that time (see stat --paths).
-    #[arg(
-        long,
-        requires = "interval",
-        value_enum,
-        value_name = "HOW",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "inferred"
-    )]
-    pub(crate) paths: Option<super::Paths>,
+    #[command(flatten)]
+    pub(crate) paths: super::PathsArg,
     /// Time between the two, where the captures do not tell it.
     #[arg(long, value_name = "TIME", conflicts_with = "interval")]
     pub(crate) elapsed: Option<String>,

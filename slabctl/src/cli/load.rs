@@ -14,6 +14,23 @@ pub(crate) enum Paths {
     Fentry,
 }
 
+/// `--paths`, of the commands that count.
+#[derive(Debug, Args)]
+pub(crate) struct PathsArg {
+    /// Have BPF programs count allocations and frees meanwhile, and infer which took
+    /// the fast path: for kernels without CONFIG_SLUB_STATS.
+    #[arg(
+        id = "paths",
+        long = "paths",
+        value_enum,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "inferred"
+    )]
+    pub(crate) how: Option<Paths>,
+}
+
 impl From<Paths> for CountPaths {
     fn from(how: Paths) -> Self {
         match how {
@@ -46,17 +63,8 @@ pub(crate) struct Stat {
     /// what changed since the start.
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
-    /// Have BPF programs count allocations and frees while the command runs, and
-    /// infer which took the fast path: for kernels without CONFIG_SLUB_STATS.
-    #[arg(
-        long,
-        value_enum,
-        value_name = "HOW",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "inferred"
-    )]
-    pub(crate) paths: Option<Paths>,
+    #[command(flatten)]
+    pub(crate) paths: PathsArg,
     /// Run the command on slabcore, and look at its own caches instead of the kernel's.
     #[arg(long)]
     pub(crate) run: bool,

@@ -39,17 +39,8 @@ pub(crate) struct Report {
     /// /proc/slabinfo and marked ~.
     #[arg(long, value_name = "SLABS", default_value_t = collectors::source::Demand::WALK_LIMIT)]
     pub(crate) walk_limit: u64,
-    /// Have BPF programs count allocations and frees for --activity, and infer
-    /// which took the fast path: for kernels without CONFIG_SLUB_STATS.
-    #[arg(
-        long,
-        value_enum,
-        value_name = "HOW",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "inferred"
-    )]
-    pub(crate) paths: Option<super::Paths>,
+    #[command(flatten)]
+    pub(crate) paths: super::PathsArg,
     /// How long --paths counts before the report: 500ms, 10s [default: 1s].
     #[arg(
         long,

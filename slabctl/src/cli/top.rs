@@ -38,17 +38,8 @@ pub(crate) struct Top {
     /// Time between two samples: 500ms, 2s, 1m [default: 1s].
     #[arg(short = 'd', long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
-    /// Have BPF programs count allocations and frees, for the way they go on the
-    /// screen of a cache (see stat --paths).
-    #[arg(
-        long,
-        value_enum,
-        value_name = "HOW",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "inferred"
-    )]
-    pub(crate) paths: Option<super::Paths>,
+    #[command(flatten)]
+    pub(crate) paths: super::PathsArg,
     /// How long samples are kept to step back to [default: 10m].
     #[arg(long, value_name = "TIME")]
     pub(crate) history: Option<String>,

@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
         before: args.before.as_deref(),
         after: args.after.as_deref(),
         interval: args.interval.as_deref(),
-        paths: args.paths,
+        paths: args.paths.how,
     };
     let (before, after, passed) = sides.read(context, "diff", &demand(context, &selection))?;
     let elapsed = passed.or(elapsed);

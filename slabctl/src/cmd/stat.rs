@@ -101,7 +101,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Status> {
 }
 
 fn live(context: &Context, args: &Args) -> anyhow::Result<Box<dyn Source>> {
-    let source = open::counted(&context.global, args.paths)?;
+    let source = open::counted(&context.global, args.paths.how)?;
     if source.is_live() {
         return Ok(source);
     }

@@ -81,12 +81,12 @@ pub(crate) fn run(context: &Context, args: &Report) -> anyhow::Result<Status> {
         return list::columns(context);
     }
     let plan = plan(context, args)?;
-    let mut source = open::counted(&context.global, args.paths)?;
+    let mut source = open::counted(&context.global, args.paths.how)?;
     if args.exact && !source.is_live() {
         context.note("--exact is for a live kernel: a saved file has what it has");
     }
     let Some(every) = &args.watch else {
-        if args.paths.is_some() {
+        if args.paths.how.is_some() {
             let time = args.interval.as_deref().map(interval::parse).transpose()?;
             std::thread::sleep(time.unwrap_or(COUNTED));
         }
@@ -208,7 +208,7 @@ fn plan(context: &Context, args: &Report) -> Result<Plan, Failure> {
     demand.exact = args.exact;
     demand.skip_empty = selection.hide_empty;
     demand.walk_limit = args.walk_limit;
-    demand.counters |= args.paths.is_some();
+    demand.counters |= args.paths.how.is_some();
     Ok(Plan {
         kind,
         columns,

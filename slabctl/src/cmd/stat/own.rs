@@ -148,7 +148,7 @@ fn empty(cache: &mut Cache) {
 pub(super) fn check(context: &Context, args: &Args) -> Result<(), Failure> {
     let global = &context.global;
     let other = global.from.is_some() || global.root.is_some() || global.pid.is_some();
-    if other || args.paths.is_some() {
+    if other || args.paths.how.is_some() {
         return Err(Failure::usage(
             "--run starts a program of its own: no --from, --root, --pid or --paths",
         ));

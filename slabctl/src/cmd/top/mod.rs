@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, args: &Top) -> anyhow::Result<Status> {
         return Err(Failure::usage("--count goes with --linear").into());
     }
     let host = host::Files::new(&context.global);
-    match tui::run::run(options, opener(context, args.paths), Box::new(host)) {
+    match tui::run::run(options, opener(context, args.paths.how), Box::new(host)) {
         Ok(()) => Ok(Status::Ok),
         Err(error) => Err(failure(error)),
     }
@@ -44,7 +44,7 @@ fn as_lines(context: &Context, args: &Top, options: Options) -> anyhow::Result<S
     if args.count == Some(0) {
         return Err(Failure::usage("--count 0 would show nothing").into());
     }
-    let mut source = open::counted(&context.global, args.paths)?;
+    let mut source = open::counted(&context.global, args.paths.how)?;
     let mut out = Context::out();
     match tui::run::lines(options, &mut *source, args.count, &mut out) {
         Ok(()) => Ok(Status::Ok),
