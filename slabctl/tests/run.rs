@@ -122,7 +122,7 @@ fn what_is_wrong_with_a_program_is_told_and_is_status_3() {
     }
     // No row has what is too large for slabs, and it is told.
     let large = run(&["run", "--leaks", "--", program, "large"]);
-    let says = "beside the caches there are 1 large objects in 8.00M";
+    let says = "1 object too large for slabs is in no row, and of no call site: 8.00M";
     assert!(large.stderr.contains(says), "{}", large.stderr);
     // What was not checked is not sound.
     let unseen = checked("quick");

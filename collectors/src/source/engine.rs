@@ -51,7 +51,11 @@ fn large(engines: &[EngineSnapshot]) -> Option<Warning> {
     (number > 0).then(|| {
         let space = crate::units::size(bytes, crate::units::Scale::Iec);
         let says = format!(
-            "beside the caches there are {number} large objects in {space} of pages of their own: no row has them, and no call site"
+            "{} in no row, and of no call site: {space} of pages of their own",
+            match number {
+                1 => "1 object too large for slabs is".to_owned(),
+                n => format!("{n} objects too large for slabs are"),
+            }
         );
         Warning::new(WarningCode::Note, says)
     })

@@ -177,7 +177,7 @@ pub(crate) fn start(command: &[OsString], policy: Option<DemoPolicy>) -> anyhow:
     let library = library()?;
     program::check(command)?;
     let mut list = preloaded(&library, policy);
-    list.push(watcher());
+    list.extend(watched());
     Ok(Load::start_with(command, &list)?)
 }
 
@@ -195,9 +195,13 @@ fn preloaded(library: &Path, policy: Option<DemoPolicy>) -> Vec<(&'static str, O
     list
 }
 
-/// Who is waited for at the end.
-fn watcher() -> (&'static str, OsString) {
-    ("SLABCORE_WATCHER", std::process::id().to_string().into())
+/// Who is waited for at the end, and that there is a segment by which he finds the program.
+fn watched() -> Vec<(&'static str, OsString)> {
+    let mut list = vec![("SLABCORE_WATCHER", std::process::id().to_string().into())];
+    if std::env::var_os("SLABCORE_SEGMENT").is_some_and(|of| of == "off") {
+        list.push(("SLABCORE_SEGMENT", "memfd".into()));
+    }
+    list
 }
 
 fn environment(args: &Args, library: &Path, kept: Option<&Path>) -> Vec<(&'static str, OsString)> {
@@ -206,15 +210,11 @@ fn environment(args: &Args, library: &Path, kept: Option<&Path>) -> Vec<(&'stati
         list.push(("SLABCORE_DEBUG", debug.into()));
     }
     if is_watched(args) {
-        list.push(watcher());
+        list.extend(watched());
     }
     if let Some(kept) = kept {
         let place = format!("file:{}", kept.display());
         list.push(("SLABCORE_SEGMENT", place.into()));
-    } else if is_watched(args) && std::env::var_os("SLABCORE_SEGMENT").is_some_and(|of| of == "off")
-    {
-        // Without one it could not be looked at.
-        list.push(("SLABCORE_SEGMENT", "memfd".into()));
     }
     list
 }
@@ -282,9 +282,9 @@ fn look(context: &Context, args: &Args, pid: u32) -> anyhow::Result<bool> {
         None => source.validate().map_err(open::with_hints)?,
     };
     validate::engine::lines(&verdict, &mut out)?;
-    if verdict.cut {
-        let why = "the heap is more than one look takes: the rest is not checked";
-        return Err(Failure::new(Status::Failed, why).into());
+    match validate::engine::status(&verdict) {
+        Status::Ok => Ok(before == 0),
+        Status::Findings => Ok(false),
+        status => Err(Failure::new(status, "the heap was not checked, or not all of it").into()),
     }
-    Ok(before == 0 && verdict.faults.is_empty() && verdict.more == 0)
 }

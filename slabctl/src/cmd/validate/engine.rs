@@ -40,7 +40,7 @@ pub(super) fn run(context: &Context, ask: bool) -> anyhow::Result<Status> {
 }
 
 /// Findings are findings; without any, what nothing is known of is not clean.
-fn status(verdict: &Verdict) -> Status {
+pub(crate) fn status(verdict: &Verdict) -> Status {
     if !verdict.faults.is_empty() || verdict.more > 0 {
         Status::Findings
     } else if verdict.moving >= verdict.caches * u64::from(verdict.passes.max(1))
