@@ -9,7 +9,8 @@ mod support;
 mod check;
 
 use std::fs;
-use std::process::Command;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -313,21 +314,20 @@ fn a_process_is_validated_from_outside_and_when_asked_checks_itself() {
 fn what_becomes_another_program_is_not_looked_into() {
     let mut target = Target::start(&[]);
     let pid = target.pid();
-    let args = ["diff", "--interval", "2s", "--pid", &pid];
-    let diff = std::thread::spawn({
-        let args = args.map(str::to_owned);
-        move || run(&args.each_ref().map(String::as_str))
-    });
-    std::thread::sleep(Duration::from_secs(1));
+    let mut command = slabctl();
+    command.args(["report", "--watch", "50ms", "--pid", &pid]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut watch = command.spawn().unwrap();
+    // It looks, and looks again at what is another program then.
+    let mut shown = watch.stdout.take().unwrap();
+    shown.read_exact(&mut [0]).unwrap();
     target.say("exec");
-    let diff = diff.join().unwrap();
-    check_error(&diff, 69);
-    assert!(
-        diff.stderr
-            .contains("it has become another program by exec"),
-        "{}",
-        diff.stderr
-    );
+    std::io::copy(&mut shown, &mut std::io::sink()).unwrap();
+    let ended = watch.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(69), "{said}");
+    let says = "it has become another program by exec";
+    assert!(said.contains(says), "{said}");
     assert!(!stdout(&["ps", "--csv"]).contains(&pid));
     target.end();
 }
