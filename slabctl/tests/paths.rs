@@ -199,6 +199,7 @@ fn what_is_no_running_kernel_has_no_paths_and_no_live_sites() {
         (&["sites", "--live"], "CACHE"),
         (&["sites", "filp", "--for", "3s"], "--live"),
         (&["report", "--interval", "3s"], "--paths"),
+        (&["diff", "a", "b", "--paths"], "--interval"),
         (&["report", "--activity", "--paths=guess"], "inferred"),
     ] {
         let run = run(args);

@@ -48,7 +48,6 @@ Examples:
   slabctl diff before.tar.zst after.tar.zst --elapsed 24h   growth per hour for files without a time
   slabctl diff --interval 10s
   slabctl diff a.tar b.tar --threshold 10M --exit-code       status 3 when a cache grew by more")]
-#[command(mut_arg("paths", |arg| arg.requires("interval")))]
 pub(crate) struct Diff {
     /// The earlier capture.
     #[arg(

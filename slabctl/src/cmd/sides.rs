@@ -38,6 +38,10 @@ impl Sides<'_> {
         if let Some(text) = self.interval {
             return wait(context, interval::parse(text)?, self.paths, demand);
         }
+        if self.paths.is_some() {
+            let error = "--paths counts what happens in a time: it goes with --interval";
+            return Err(Failure::usage(error).into());
+        }
         let Some(path) = self.before else {
             let error = format!("{command} needs two captures, or --interval");
             return Err(Failure::usage(error).into());
