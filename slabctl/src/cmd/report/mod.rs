@@ -306,8 +306,8 @@ fn demand(context: &Context, kind: Kind, columns: &[&columns::Column]) -> Demand
     demand
 }
 
-/// The plain table of a snapshot, the largest cache first if nothing else is asked for: for a
-/// command that reports on its way.
+/// A snapshot that was taken just now, the largest cache first if nothing else is asked for: for
+/// a command that reports on its way.
 pub(crate) fn write_plain(
     context: &Context,
     snapshot: &Snapshot,
@@ -318,7 +318,7 @@ pub(crate) fn write_plain(
     args.mode.size = true;
     args.select = select.clone();
     let plan = plan(context, &args)?;
-    show_once(context, &args, &plan, snapshot, false, out)
+    show_once(context, &args, &plan, snapshot, true, out)
 }
 
 fn show_once(
