@@ -71,6 +71,23 @@ csv() {
     tr -d '\r' <.csv
 }
 
+# counted CACHE OPTION: what happened to it while the file load was run by a
+# shell, counted as the option of stat says. Its line is in the file stat, what
+# was said in said.
+counted() {
+    slabctl stat "$2" --csv --all --write stat.$$ -- sh load 2>said || cat said
+    grep paths said
+    tr -d '\r' <stat.$$ | grep -e ^name, -e "^$1," >stat || true
+    rm stat.$$
+    cat stat
+}
+
+# figure NAME: of that line.
+figure() {
+    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i }
+        NR == 2 && c { print $c }' stat
+}
+
 # close WHAT WANTED GOT: two tables by the first column, with objects in the
 # second. Running programs moves some objects: up to 64 in each of up to 16
 # caches are let pass, and shown.

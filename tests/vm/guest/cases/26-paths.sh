@@ -4,20 +4,6 @@
 slabctl doctor --csv | tr -d '\r' >doctor || true
 grep -q '^BPF programs,readable' doctor || skip "no BPF here: $(sed -n 's/^BPF programs,//p' doctor)"
 
-# counted CACHE: what happened to it while the file load was run by a shell.
-counted() {
-    slabctl stat --paths --csv --all --write stat.$$ -- sh load 2>said || cat said
-    grep paths said
-    tr -d '\r' <stat.$$ | grep -e ^name, -e "^$1," >stat || true
-    rm stat.$$
-    cat stat
-}
-# figure NAME
-figure() {
-    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i }
-        NR == 2 && c { print $c }' stat
-}
-
 cat >load <<'LOAD'
 i=0
 while [ $i -lt 500 ]; do
@@ -25,7 +11,7 @@ while [ $i -lt 500 ]; do
     i=$((i + 1))
 done
 LOAD
-counted filp
+counted filp --paths
 allocs=$(figure allocs)
 if grep -q 'counts them itself' said; then
     ok "a kernel with CONFIG_SLUB_STATS keeps its own counters ($allocs)"
@@ -71,7 +57,7 @@ cat >load <<'LOAD'
 echo "alloc 5000" >/sys/kernel/debug/slabbug
 echo "free 3000" >/sys/kernel/debug/slabbug
 LOAD
-counted counted
+counted counted --paths
 is "allocations" "$(figure allocs)" 5000
 is "frees" "$(figure frees)" 3000
 case $(uname -r) in

@@ -4,19 +4,6 @@
 slabctl doctor --csv | tr -d '\r' >doctor || true
 grep -q '^BPF programs at functions,readable' doctor || skip "no fentry here: $(sed -n 's/^BPF programs[^,]*,//p' doctor | tail -n 1)"
 [ "$(cat /job/accelerator)" != tcg,thread=multi ] || skip "an emulator with several threads may die of it: ACCELERATOR=tcg,thread=single"
-# figure NAME
-figure() {
-    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i }
-        NR == 2 && c { print $c }' stat
-}
-# counted CACHE
-counted() {
-    slabctl stat --paths=fentry --csv --all --write stat.$$ -- sh load 2>said || cat said
-    grep paths said
-    tr -d '\r' <stat.$$ | grep -e ^name, -e "^$1," >stat || true
-    rm stat.$$
-    cat stat
-}
 
 cat >load <<'LOAD'
 i=0
@@ -25,7 +12,7 @@ while [ $i -lt 500 ]; do
     i=$((i + 1))
 done
 LOAD
-counted filp
+counted filp --paths=fentry
 ! grep -q 'counts them itself' said || skip "a kernel with CONFIG_SLUB_STATS keeps its own counters"
 has "they are counted, not inferred" said "at the entry of the kernel's functions"
 if grep 'this kernel has not got' said; then not_ok "every function is there"; else ok "every function is there"; fi
@@ -38,7 +25,7 @@ echo "new counted" >$bug
 # Its first slab came with the cache, or will come with these.
 before=$(sed 's/ .*//' $slab/counted/slabs)
 echo 'echo "alloc 5000" >/sys/kernel/debug/slabbug' >load
-counted counted
+counted counted --paths=fentry
 is "allocations" "$(figure allocs)" 5000
 is "each slab that came was counted" "$(figure slabs_in)" $(($(sed 's/ .*//' $slab/counted/slabs) - before))
 is "none went" "$(figure slabs_out)" 0
@@ -47,7 +34,7 @@ is "each allocation was slow" "$(figure allocs_slow)" 5000
 
 before=$(sed 's/ .*//' $slab/counted/slabs)
 echo 'echo "free 4900" >/sys/kernel/debug/slabbug' >load
-counted counted
+counted counted --paths=fentry
 is "frees" "$(figure frees)" 4900
 case $(uname -r) in
 6.*) is "each free was slow" "$(figure frees_slow)" 4900 ;;
